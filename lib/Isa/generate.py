@@ -33,6 +33,15 @@ def enum(name: str, values: list[tuple[str, int]]) -> str:
     )
 
 
+def activation_sets() -> list[str]:
+    """Table sets of the scalar engine; position 0 is "any": functions that every set contains."""
+    names = ["any"]
+    for function in SPEC["activation"]:
+        if function["set"] not in names:
+            names.append(function["set"])
+    return names
+
+
 def enums() -> str:
     engines = [("unknown", 0)] + [(k, v) for k, v in SPEC["engines"].items()]
     dtypes = [("none", 0)] + [(v[0], int(k)) for k, v in SPEC["dtypes"].items()]
@@ -44,6 +53,7 @@ def enums() -> str:
         enum("Dtype", dtypes),
         enum("AluOp", [(a["name"], a["code"]) for a in SPEC["alu_op"]]),
         enum("ActivationFunction", [(a["name"], a["code"]) for a in SPEC["activation"]]),
+        enum("ActivationSet", [(name, code) for code, name in enumerate(activation_sets())]),
         enum("Routine", [("none", 0)] + [(r["name"], r["code"]) for r in SPEC["routine"]]),
     ]
     for routine in SPEC["routine"]:
@@ -56,12 +66,93 @@ def enums() -> str:
     return "\n".join(parts)
 
 
+def text(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def field_bits(instruction: dict) -> str:
+    """The field mask of InstructionTable.h; gpsimd_call's `function` and stream_shuffle's `mask` have other names there."""
+    names = []
+    for field in instruction.get("fields", []):
+        if field == "function" and "routine" in instruction["fields"]:
+            field = "routine_function"
+        names.append("Field::" + camel("immediates" if field == "mask" else field))
+    return " | ".join(names) if names else "Field::None"
+
+
+def instruction_rows() -> list[str]:
+    rows = []
+    for i in SPEC["instruction"]:
+        tiles = ", ".join(
+            f"TileInfo{{{text(t['name'])}, Access::{camel(t['access'])}, "
+            + " | ".join(f"k{camel(s)}Bit" for s in t["spaces"])
+            + f", {str(t.get('optional', False)).lower()}}}"
+            for t in i.get("tiles", [])
+        )
+        scalars = ", ".join(f"std::string_view({text(s)})" for s in i.get("scalars", []))
+        engines = " | ".join(f"engineBit(Engine::{camel(e)})" for e in i["engines"])
+        limits = i.get("limits", [])
+        span = "kLimits" + camel(i["name"]) if limits else "{}"
+        rows.append(
+            f"  {{Opcode::{camel(i['name'])}, {text(i['name'])}, {text(i['mnemonic'])}, {text(i['summary'])},\n"
+            f"   {text(i['cost'])}, Group::{camel(i['group'])}, {i.get('slots', 1)}, Engine::{camel(i['engines'][0])},\n"
+            f"   static_cast<uint8_t>({engines}), {len(i.get('tiles', []))}, {{{tiles}}},\n"
+            f"   {len(i.get('scalars', []))}, {{{scalars}}}, {field_bits(i)}, {span}}}"
+        )
+    return rows
+
+
+def table() -> str:
+    parts = [HEADER]
+    for i in SPEC["instruction"]:
+        if i.get("limits"):
+            lines = []
+            for limit in i["limits"]:
+                number, _, statement = limit.partition(": ")
+                lines.append(f"  {{{text(number)}, {text(statement)}}}")
+            parts.append(f"constexpr LimitInfo kLimits{camel(i['name'])}[] = {{\n" + ",\n".join(lines) + "};\n")
+    parts.append("constexpr InstructionInfo kInstructions[] = {\n" + ",\n".join(instruction_rows()) + "};\n")
+    rows = [f'  {{Dtype::{camel(name)}, "{name}", {size}}}' for name, size in SPEC["dtypes"].values()]
+    parts.append("constexpr DtypeInfo kDtypes[] = {\n" + ",\n".join(rows) + "};\n")
+    # A bitvec operator that takes one operand says so in its note.
+    rows = [
+        f"  {{AluOp::{camel(a['name'])}, {text(a['name'])}, AluClass::{camel(a['class'])}, "
+        f"{str(a['class'] == 'unary' or a.get('note') == 'unary').lower()}}}"
+        for a in SPEC["alu_op"]
+    ]
+    parts.append("constexpr AluOpInfo kAluOps[] = {\n" + ",\n".join(rows) + "};\n")
+    rows = []
+    for a in SPEC["activation"]:
+        low, high = (a["range"] + ["0"])[:2] if "range" in a else ("0", "0")
+        magnitude = a.get("note") == "range of the magnitude"
+        rows.append(
+            f"  {{ActivationFunction::{camel(a['name'])}, {text(a['name'])}, ActivationSet::{camel(a['set'])}, "
+            f"{str('range' in a).lower()}, {str(magnitude).lower()}, {low}, {high}}}"
+        )
+    parts.append("constexpr ActivationInfo kActivations[] = {\n" + ",\n".join(rows) + "};\n")
+    for r in SPEC["routine"]:
+        if r["functions"]:
+            rows = [f'  {{"{name}", {code}, {ops}}}' for name, (code, ops) in r["functions"].items()]
+            parts.append(f"constexpr RoutineFunctionInfo kFunctions{camel(r['name'])}[] = {{\n" + ",\n".join(rows) + "};\n")
+    rows = [
+        f"  {{Routine::{camel(r['name'])}, {text(r['name'])}, {text(r['summary'])}, "
+        + ("kFunctions" + camel(r["name"]) if r["functions"] else "{}")
+        + "}"
+        for r in SPEC["routine"]
+    ]
+    parts.append("constexpr RoutineInfo kRoutines[] = {\n" + ",\n".join(rows) + "};\n")
+    return "\n".join(parts)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--enums", type=pathlib.Path)
+    parser.add_argument("--table", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.enums:
         arguments.enums.write_text(enums())
+    if arguments.table:
+        arguments.table.write_text(table())
 
 
 if __name__ == "__main__":

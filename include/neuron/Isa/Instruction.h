@@ -37,10 +37,17 @@ enum class DgeMode : uint8_t { Unknown = 0, Software = 1, Hardware = 2, Static =
 
 enum class OutOfBoundsMode : uint8_t { Error = 0, Skip = 1 };
 
-enum class UpdateOp : uint8_t { None = 0, Increment = 1, Decrement = 2, AddImmediate = 3, SubtractImmediate = 4, Write = 5 };
+enum class UpdateOp : uint8_t {
+  None = 0,
+  Increment = 1,
+  Decrement = 2,
+  AddImmediate = 3,
+  SubtractImmediate = 4,
+  Write = 5
+};
 
-/// The stream waits until  int32(S[semaphore + r[blockRegister]] - (r[valueRegister] + immediate)) >= 0  (`Equal`: == 0).
-/// Waits of one instruction are all satisfied before it issues; the instructions of a stream issue in order.
+/// The stream waits until  int32(S[semaphore + r[blockRegister]] - (r[valueRegister] + immediate)) >= 0  (`Equal`: ==
+/// 0). Waits of one instruction are all satisfied before it issues; the instructions of a stream issue in order.
 struct Wait {
   uint8_t semaphore = 0;
   uint8_t blockRegister = kZeroRegister;

@@ -9,6 +9,7 @@
 
 #include <cassert>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -16,16 +17,18 @@ namespace neuroncore {
 
 /// Classes of failure; the catalogue assigns a class to each code.
 enum class ErrorKind {
-  InvalidInput,        // malformed or inconsistent bytes, text or arguments
-  UnsupportedVersion,  // well formed, but of a version or feature we do not read
-  Unsupported,         // understood, but not supported
-  OutOfMemory,         // device or host memory
-  OutOfBounds,         // an execution left its buffer or index range
-  Numerical,           // integer division by zero and the like
-  Hazard,              // race, deadlock, read of unwritten memory (checked mode)
+  InvalidInput,       // malformed or inconsistent bytes, text or arguments
+  UnsupportedVersion, // well formed, but of a version or feature we do not read
+  Unsupported,        // understood, but not supported
+  OutOfMemory,        // device or host memory
+  OutOfBounds,        // an execution left its buffer or index range
+  Numerical,          // integer division by zero and the like
+  Hazard,             // race, deadlock, read of unwritten memory (checked mode)
   NotFound,
-  Internal,            // our own mistake
+  Internal, // our own mistake
 };
+
+std::string_view toString(ErrorKind kind);
 
 class [[nodiscard]] Error {
 public:
