@@ -1,0 +1,62 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reading a GraphDef is a trust boundary: what readGraph returns satisfies every rule of verifyGraph, so importers may
+// use its indices, sizes and value numbers without checks.
+
+#ifndef NEURON_GRAPH_GRAPHREADER_H
+#define NEURON_GRAPH_GRAPHREADER_H
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "neuron/Graph/graph_def.pb.h"
+#include "neuron/Support/Error.h"
+#include "neuron/Support/Hash.h"
+
+namespace neuroncore::graph {
+
+using ::neuron::graph::GraphDef;
+using ::neuron::graph::ScalarType;
+using ::neuron::graph::TensorType;
+
+inline constexpr uint32_t kGraphVersion = 1;
+inline constexpr int kMaxRank = 8;
+
+/// Parses and verifies.
+Expected<GraphDef> readGraph(std::span<const uint8_t> bytes);
+
+/// The rules, in the order of their checks:
+///   g1  version is kGraphVersion and no message has fields this version does not know
+///   g2  kind is "inference", "forward", "backward" or "eager"
+///   g3  a type has a known dtype, at most kMaxRank sizes, sizes and strides >= 0, no strides or one per size, and its
+///       extent in bytes fits 62 bits
+///   g4  a value number is >= 1 and defined once, and used only after its definition
+///   g5  a scalar input is a rank-0 f64, i64 or bool; at most one rng_state input, i64[2]; a wrapped number has rank 0
+///   g6  a constant's data has the size of its type, whose strides are row-major
+///   g7  types are parallel to results; a None result (number 0) has an empty type
+///   g8  an operator is namespace.name.overload and every argument has a kind
+///   g9  an output has the dtype and sizes of its value and mutates an input of that dtype and size at most once
+///   g10 a location names a node, each at most once
+Status verifyGraph(const GraphDef &graph);
+
+/// Identity for caches: equal for graphs that differ only in locations, names of nodes, inputs and the graph, and value
+/// numbering.
+Hash128 hashGraph(const GraphDef &graph);
+
+/// One line per value, with the innermost Python line of each node where it is known.
+std::string printGraph(const GraphDef &graph);
+
+/// For example "bf16"; "invalid" for unknown codes.
+std::string_view scalarTypeName(ScalarType type);
+/// 0 for unknown codes.
+int scalarTypeBytes(ScalarType type);
+/// For example "f32[2, 3]", with strides when they are not row-major.
+std::string printType(const TensorType &type);
+bool isContiguous(const TensorType &type);
+
+} // namespace neuroncore::graph
+
+#endif // NEURON_GRAPH_GRAPHREADER_H
