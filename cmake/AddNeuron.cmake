@@ -3,7 +3,7 @@
 set(NEURON_WARNINGS -Wall -Wextra -Werror -Wno-unused-parameter)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports these in inlined standard and MLIR headers (GCC bugs 105329, 105562, 107138).
-  list(APPEND NEURON_WARNINGS -Wno-restrict -Wno-maybe-uninitialized -Wno-dangling-reference)
+  list(APPEND NEURON_WARNINGS -Wno-restrict -Wno-maybe-uninitialized)
   list(APPEND NEURON_WARNINGS -Wno-stringop-overflow -Wno-array-bounds -Wno-free-nonheap-object)
 endif()
 
