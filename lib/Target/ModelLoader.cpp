@@ -345,6 +345,7 @@ private:
 
     VectorEngine &dve = model_.vectorEngine_;
     dve.clockGhz = positive("engines.dve.clock_ghz");
+    dve.minIiCycles = number("engines.dve.min_ii_cycles");
     dve.resultLatencyExtraCycles = number("engines.dve.result_latency_extra_cycles");
     dve.perfMode16BitCopyScalarMax = positive("engines.dve.perf_mode_16bit_copy_scalar_max");
     dve.perfMode16BitTensorTensor = positive("engines.dve.perf_mode_16bit_tensor_tensor");
@@ -352,6 +353,7 @@ private:
 
     ScalarEngine &act = model_.scalarEngine_;
     act.clockGhz = positive("engines.act.clock_ghz");
+    act.minIiCycles = number("engines.act.min_ii_cycles");
     act.resultLatencyExtraCycles = number("engines.act.result_latency_extra_cycles");
     act.resultLatencyExtraCyclesCopy = number("engines.act.result_latency_extra_cycles_copy");
     act.tableLoadPs = picoseconds("engines.act.table_load_ns");

@@ -95,6 +95,7 @@ struct TensorEngine {
 
 struct VectorEngine {
   double clockGhz = 0;
+  double minIiCycles = 0;
   double resultLatencyExtraCycles = 0;
   double perfMode16BitCopyScalarMax = 1;
   double perfMode16BitTensorTensor = 1;
@@ -103,6 +104,7 @@ struct VectorEngine {
 
 struct ScalarEngine {
   double clockGhz = 0;
+  double minIiCycles = 0;
   double resultLatencyExtraCycles = 0;     // functions that need a table
   double resultLatencyExtraCyclesCopy = 0; // functions that do not
   int64_t tableLoadPs = 0;
