@@ -49,6 +49,7 @@ const InstructionInfo &instructionInfo(Opcode opcode) {
   return lookUp(kInstructions, kInstructionIndex, uint8_t(opcode));
 }
 std::span<const InstructionInfo> instructionTable() { return kInstructions; }
+std::span<const LimitInfo> generalLimits() { return kGeneralLimits; }
 
 std::span<const DtypeInfo> dtypeTable() { return kDtypes; }
 

@@ -102,6 +102,14 @@ def instruction_rows() -> list[str]:
     return rows
 
 
+def routine_tiles(routine: dict, required: bool) -> int:
+    """Bit mask over the tiles of gpsimd_call: those the routine must have, or may have."""
+    call = next(i for i in SPEC["instruction"] if i["name"] == "gpsimd_call")
+    position = {tile["name"]: n for n, tile in enumerate(call["tiles"])}
+    names = routine["tiles"].split()
+    return sum(1 << position[name.rstrip("?")] for name in names if not (required and name.endswith("?")))
+
+
 def table() -> str:
     parts = [HEADER]
     for i in SPEC["instruction"]:
@@ -111,6 +119,8 @@ def table() -> str:
                 number, _, statement = limit.partition(": ")
                 lines.append(f"  {{{text(number)}, {text(statement)}}}")
             parts.append(f"constexpr LimitInfo kLimits{camel(i['name'])}[] = {{\n" + ",\n".join(lines) + "};\n")
+    lines = [f"  {{{text(n)}, {text(s)}}}" for n, _, s in (limit.partition(": ") for limit in SPEC["general_limits"])]
+    parts.append("constexpr LimitInfo kGeneralLimits[] = {\n" + ",\n".join(lines) + "};\n")
     parts.append("constexpr InstructionInfo kInstructions[] = {\n" + ",\n".join(instruction_rows()) + "};\n")
     rows = [f'  {{Dtype::{camel(name)}, "{name}", {size}}}' for name, size in SPEC["dtypes"].values()]
     parts.append("constexpr DtypeInfo kDtypes[] = {\n" + ",\n".join(rows) + "};\n")
@@ -137,7 +147,7 @@ def table() -> str:
     rows = [
         f"  {{Routine::{camel(r['name'])}, {text(r['name'])}, {text(r['summary'])}, "
         + ("kFunctions" + camel(r["name"]) if r["functions"] else "{}")
-        + "}"
+        + f", {routine_tiles(r, required=True)}, {routine_tiles(r, required=False)}}}"
         for r in SPEC["routine"]
     ]
     parts.append("constexpr RoutineInfo kRoutines[] = {\n" + ",\n".join(rows) + "};\n")

@@ -97,6 +97,8 @@ struct InstructionInfo {
 /// The entry of a valid opcode.
 const InstructionInfo &instructionInfo(Opcode opcode);
 std::span<const InstructionInfo> instructionTable();
+/// Constraints of every instruction, beside InstructionInfo::limits.
+std::span<const LimitInfo> generalLimits();
 
 struct DtypeInfo {
   Dtype dtype;
@@ -139,6 +141,9 @@ struct RoutineInfo {
   std::string_view name;
   std::string_view summary;
   std::span<const RoutineFunctionInfo> functions;
+  /// Bit i: tile i of gpsimd_call must, may be present.
+  uint8_t requiredTiles;
+  uint8_t allowedTiles;
 };
 const RoutineInfo &routineInfo(Routine routine);
 std::span<const RoutineInfo> routineTable();
