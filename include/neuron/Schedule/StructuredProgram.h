@@ -27,22 +27,29 @@ struct HbmTerm {
   int64_t stride = 0;
 };
 
-/// A wait before registers exist: counter >= anchor + immediate.
+/// A wait before registers exist: counter >= base + immediate, where base is the sequential value of the counter at the
+/// start of the current pass of the loop `anchor`, or 0 without one. Counters of engines count completed instructions
+/// and run on through the whole program; counters of DMA sites count completed transfers since the start of their
+/// kernel.
 struct SymbolicWait {
   enum class Counter : uint8_t { Engine, DmaSite };
   Counter counter = Counter::Engine;
-  /// Engine: index in isa::kStreamEngines. DmaSite: site number within its kernel.
+  /// Engine: index in isa::kStreamEngines. DmaSite: number of the counter within its kernel.
   int32_t index = 0;
-  /// DmaSite of the previous kernel (its semaphore block) rather than of this one.
-  bool previousKernel = false;
-  /// Which mirror the immediate is added to; -1: none, the immediate is the whole value.
-  int32_t anchor = -1;
+  /// DmaSite: how many kernels before this one the counter belongs to.
+  uint8_t kernelsBack = 0;
+  /// The producer ran in an earlier pass of `anchor`: there is nothing to wait for in the first one.
+  bool armedAfterFirstPass = false;
+  /// A loop around the instruction; -1: none, the immediate is the whole value.
+  LoopId anchor = -1;
   int64_t immediate = 0;
+
+  friend bool operator==(const SymbolicWait &, const SymbolicWait &) = default;
 };
 
 struct Instruction {
-  /// Addresses in SBUF and PSUM are final. waits, update, debug terms of hbm[] are filled by synchronisation and
-  /// projection and must be empty before.
+  /// Addresses in SBUF and PSUM are final. The update is filled by synchronise(), waits and the terms of hbm[] by
+  /// project(); they must be empty before.
   isa::Instruction code;
   isa::Engine engine = isa::Engine::Unknown;
   /// Loop-dependent parts of the addresses of code.hbm[0] and code.hbm[1].
@@ -51,7 +58,7 @@ struct Instruction {
   int32_t tag = -1;
 
   // Results of synchronisation.
-  int32_t dmaSite = -1; // number within the kernel, -1 for compute
+  int32_t dmaSite = -1; // number of the DMA counter within the kernel, -1 for compute
   std::vector<SymbolicWait> waits;
 };
 
@@ -60,7 +67,7 @@ using Node = std::variant<Instruction, std::unique_ptr<Loop>>;
 using Sequence = std::vector<Node>;
 
 /// Iteration i (0 <= i < trips) runs copies[i mod copies.size()]. The copies are the rotation of one body: same
-/// instructions in the same order, other addresses.
+/// instructions in the same order, other addresses. One run through all copies is a pass.
 struct Loop {
   LoopId id = -1; // unique in the program
   int64_t trips = 0;
@@ -70,9 +77,19 @@ struct Loop {
 struct Kernel {
   std::string name;
   Sequence body;
+
+  // Results of synchronisation.
+  /// What the boundary to the kernels before needs: ordering, clearing of the semaphore block, ticks.
+  std::vector<Instruction> entry;
+  /// The tick of each participating engine, if a later kernel asks for it.
+  std::vector<Instruction> exit;
+  /// DMA counter i is semaphore firstSemaphore + i.
+  int32_t firstSemaphore = 0;
+  int32_t numDmaCounters = 0;
 };
 
-/// Variables with equal aliasGroup may overlap (a mutated input and the output bound to it have one group and offset 0).
+/// Variables with equal aliasGroup may overlap (a mutated input and the output bound to it have one group and offset
+/// 0).
 struct VariableInfo {
   int64_t bytes = 0;
   int32_t aliasGroup = -1; // -1: overlaps nothing else
