@@ -86,9 +86,9 @@ struct TilePattern {
 /// Strides and steps are in bytes and 64 bit wide; registers count as signed 32-bit numbers in them.
 ///
 /// Dynamic sizes (register 0: none). With countRegister[k], count[k] is the upper bound, and elements with
-/// i_k >= r[countRegister[k]] are not transferred (unsigned; above the bound is an execution error). The elements of both
-/// sides still pair up by their position in the *static* pattern, so a dynamic row length leaves the rest of each row
-/// alone. With stepRegister[k], the step is r[stepRegister[k]] * step[k].
+/// i_k >= r[countRegister[k]] are not transferred (unsigned; above the bound is an execution error). The elements of
+/// both sides still pair up by their position in the *static* pattern, so a dynamic row length leaves the rest of each
+/// row alone. With stepRegister[k], the step is r[stepRegister[k]] * step[k].
 struct HbmPattern {
   uint16_t variable = 0; // var_id in def.json
   Dtype dtype = Dtype::None;
