@@ -20,6 +20,8 @@ namespace attribute {
 inline constexpr llvm::StringLiteral kName = "neuron.name";
 /// On a tensor argument or result: strides in elements.
 inline constexpr llvm::StringLiteral kStrides = "neuron.strides";
+/// On an argument: elements between the start of its memory and its first element.
+inline constexpr llvm::StringLiteral kOffset = "neuron.offset";
 /// On an argument: "tensor", "parameters" or "rng_state".
 inline constexpr llvm::StringLiteral kRole = "neuron.role";
 /// On a result: number of the argument whose memory it replaces.

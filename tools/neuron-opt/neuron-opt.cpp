@@ -7,11 +7,13 @@
 
 #include "dialects/NISA/NISADialect.h"
 #include "dialects/Neuron/NeuronOps.h"
+#include "passes/Kernels/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::neuron::NeuronDialect, mlir::nisa::NISADialect, mlir::func::FuncDialect,
                   mlir::arith::ArithDialect, mlir::scf::SCFDialect, mlir::memref::MemRefDialect>();
   mlir::registerTransformsPasses();
+  mlir::neuron::registerNeuronKernelsPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "neuron optimizer driver\n", registry));
 }

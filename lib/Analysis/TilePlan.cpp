@@ -1,0 +1,427 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A plan is found by trying: each dimension that no on-chip reduction needs is a candidate for the partitions, the
+// dimension that most bytes are contiguous along is wanted on the free axis (it may be split to serve both), tile sizes
+// come from the SBUF budget, and the machine model's DMA and instruction costs choose among the candidates.
+
+#include "lib/Analysis/TilePlan.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include "neuron/Isa/Instruction.h"
+
+using namespace mlir;
+using namespace mlir::neuron;
+using ::neuroncore::target::MachineModel;
+
+namespace {
+
+DimMask bit(unsigned dim) { return DimMask(1) << dim; }
+
+/// Which reductions a value is computed from.
+class Dependences {
+public:
+  explicit Dependences(const IterationSpace &space) {
+    for (Operation *op : space.ops()) {
+      llvm::DenseSet<Operation *> set;
+      for (Value operand : op->getOperands()) {
+        auto it = sets.find(viewSource(operand).getDefiningOp());
+        if (it != sets.end())
+          set.insert(it->second.begin(), it->second.end());
+      }
+      if (space.reduced.contains(op) && !isa<ScanOp>(op))
+        set.insert(op);
+      sets[op] = std::move(set);
+    }
+  }
+  const llvm::DenseSet<Operation *> &of(Operation *op) const { return sets.find(op)->second; }
+
+private:
+  llvm::DenseMap<Operation *, llvm::DenseSet<Operation *>> sets;
+};
+
+class Planner {
+public:
+  Planner(const IterationSpace &space, const MachineModel &model)
+      : base(space), model(model), dependences(space) {}
+
+  std::optional<TilePlan> run(std::string *why);
+
+private:
+  void classifyReductions();
+  int innermostDim() const;
+  void consider(int partition, int inner, bool split);
+  bool complete(TilePlan &plan);
+  bool orderLoops(TilePlan &plan);
+  bool storesAreDistinct(const TilePlan &plan);
+  int64_t tileElements(const TilePlan &plan, DimMask mask) const;
+  void estimate(TilePlan &plan);
+  int64_t liveBytes(const TilePlan &plan) const;
+  double accessNs(const TilePlan &plan, const HbmAccess &access) const;
+  int64_t visits(const TilePlan &plan, DimMask mask) const;
+
+  const IterationSpace &base;
+  const MachineModel &model;
+  Dependences dependences;
+  llvm::DenseSet<Operation *> resident;
+  DimMask residentDims = 0;    // must lie entirely on the free axis
+  DimMask accumulatedDims = 0; // ended by other reductions
+  bool sumsPartitions = false; // some float sum may run across partitions and keep free dimensions
+  std::optional<TilePlan> best;
+  std::string reason = "no dimension fits on chip";
+};
+
+} // namespace
+
+DimMask TilePlan::loopMask() const {
+  DimMask mask = 0;
+  for (unsigned d : nest)
+    mask |= bit(d);
+  return mask;
+}
+
+DimMask TilePlan::freeMask() const {
+  DimMask mask = 0;
+  for (unsigned d : free)
+    mask |= bit(d);
+  return mask;
+}
+
+void Planner::classifyReductions() {
+  for (Operation *op : base.ops()) {
+    if (isa<ScanOp, ArgReduceOp>(op))
+      residentDims |= base.reduced.lookup(op);
+    DimMask mask = 0;
+    for (Value result : op->getResults())
+      mask |= base.maskOf(result);
+    for (OpOperand &operand : op->getOpOperands())
+      mask |= base.maskOf(operand);
+    for (Operation *reduce : dependences.of(op))
+      if (reduce != op && (base.reduced.lookup(reduce) & mask)) {
+        resident.insert(reduce);
+        residentDims |= base.reduced.lookup(reduce);
+      }
+  }
+  for (Operation *op : base.ops())
+    if (isa<ReduceOp>(op) && !resident.contains(op)) {
+      DimMask ended = base.reduced.lookup(op);
+      accumulatedDims |= ended;
+      auto reduce = cast<ReduceOp>(op);
+      if (reduce.getKind() == ReduceKind::Sum &&
+          isa<FloatType>(cast<RankedTensorType>(reduce.getType()).getElementType()))
+        sumsPartitions = true;
+    }
+}
+
+/// The dimension along which most bytes are contiguous in HBM, or -1.
+int Planner::innermostDim() const {
+  SmallVector<double> weight(base.numDims(), 0);
+  auto add = [&](const HbmAccess &access) {
+    DimMask mask = 0;
+    for (auto [d, stride] : llvm::enumerate(access.strides))
+      if (stride != 0)
+        mask |= bit(d);
+    double bytes = double(base.elements(mask)) * access.elementBytes;
+    for (auto [d, stride] : llvm::enumerate(access.strides))
+      if (std::abs(stride) == 1)
+        weight[d] += bytes;
+  };
+  for (const HbmAccess &access : base.reads)
+    add(access);
+  for (const HbmAccess &access : base.writes)
+    add(access);
+  int innermost = -1;
+  for (auto [d, w] : llvm::enumerate(weight))
+    if (w > 0 && (innermost < 0 || w > weight[innermost]))
+      innermost = d;
+  return innermost;
+}
+
+int64_t Planner::tileElements(const TilePlan &plan, DimMask mask) const {
+  int64_t elements = 1;
+  for (unsigned d : plan.free)
+    if (mask & bit(d))
+      elements *= plan.tile[d];
+  return elements;
+}
+
+/// Bytes per partition that are live at the worst point, without rotation.
+int64_t Planner::liveBytes(const TilePlan &plan) const {
+  auto bytesOf = [&](DimMask mask, int64_t elementBytes) {
+    return llvm::alignTo(tileElements(plan, mask) * elementBytes, 4);
+  };
+  const IterationSpace &space = plan.space;
+  int64_t fixed = 0;
+  for (const HbmAccess &read : space.reads)
+    fixed += bytesOf(space.maskOf(*read.read), read.elementBytes);
+  // Results live from their producer to their last user in program order.
+  llvm::DenseMap<Operation *, unsigned> position;
+  for (auto [index, op] : llvm::enumerate(space.ops()))
+    position[op] = index;
+  SmallVector<int64_t> delta(space.ops().size() + 2, 0);
+  llvm::DenseSet<Value> stored;
+  for (const HbmAccess &write : space.writes)
+    stored.insert(write.written);
+  for (auto [index, op] : llvm::enumerate(space.ops())) {
+    if (op->getNumResults() != 1)
+      continue;
+    Value result = op->getResult(0);
+    if (isa<ConstantOp>(op))
+      continue;
+    size_t last = index;
+    SmallVector<Value> work = {result};
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      for (Operation *user : value.getUsers()) {
+        if (isView(user))
+          work.push_back(user->getResult(0));
+        else if (auto it = position.find(user); it != position.end())
+          last = std::max<size_t>(last, it->second);
+      }
+    }
+    if (stored.contains(result))
+      last = space.ops().size();
+    int64_t bytes = bytesOf(space.maskOf(result), elementBytes(cast<RankedTensorType>(result.getType()).getElementType()));
+    delta[index] += bytes;
+    delta[last + 1] -= bytes;
+  }
+  int64_t live = 0, peak = 0;
+  for (int64_t change : delta)
+    peak = std::max(peak, live += change);
+  return fixed + peak;
+}
+
+/// How often something that depends on `mask` is done: loops inside of its innermost own loop repeat nothing.
+int64_t Planner::visits(const TilePlan &plan, DimMask mask) const {
+  int64_t product = 1, result = 1;
+  for (unsigned d : plan.nest) {
+    product *= llvm::divideCeil(plan.space.sizes[d], plan.tile[d]);
+    if (mask & bit(d))
+      result = product;
+  }
+  return result;
+}
+
+/// DMA engine time of all transfers of an access.
+double Planner::accessNs(const TilePlan &plan, const HbmAccess &access) const {
+  DimMask mask = 0;
+  for (auto [d, stride] : llvm::enumerate(access.strides))
+    if (stride != 0)
+      mask |= bit(d);
+  bool isWrite = !access.read;
+  int64_t partitions = plan.partition < 0 ? 1 : plan.tile[plan.partition];
+  if (isWrite && plan.partition >= 0 && !(mask & bit(plan.partition)))
+    partitions = 1;
+  int64_t elements = tileElements(plan, mask), run = 1;
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (unsigned d : plan.free)
+      if ((mask & bit(d)) && plan.tile[d] > 1 && std::abs(access.strides[d]) == run && access.strides[d] > 0) {
+        run *= plan.tile[d];
+        grown = true;
+        break;
+      }
+  }
+  run = std::min(run, elements);
+  const auto &topology = model.topology();
+  int64_t engines =
+      std::min<int64_t>(topology.dmaEnginesPerCore, llvm::divideCeil(partitions, model.dma().partitionsPerEngine));
+  double descriptors = double(partitions) * double(elements) / double(run);
+  double perEngine = std::ceil(descriptors / double(engines));
+  return perEngine * model.dmaDescriptorNs(double(run) * access.elementBytes) * double(visits(plan, mask));
+}
+
+void Planner::estimate(TilePlan &plan) {
+  plan.dmaNs = 0;
+  for (const HbmAccess &read : plan.space.reads)
+    plan.dmaNs += accessNs(plan, read);
+  for (const HbmAccess &write : plan.space.writes)
+    plan.dmaNs += accessNs(plan, write);
+  double cycles = 0;
+  const auto &vector = model.vectorEngine();
+  for (Operation *op : plan.space.ops()) {
+    if (isa<ConstantOp>(op))
+      continue;
+    DimMask mask = 0;
+    for (Value result : op->getResults())
+      mask |= plan.space.maskOf(result);
+    for (OpOperand &operand : op->getOpOperands())
+      mask |= plan.space.maskOf(operand);
+    double perElement = isa<BinaryOp, SelectOp>(op) ? 1.5 : 1.0;
+    cycles += std::max(vector.minIiCycles, perElement * double(tileElements(plan, mask))) * double(visits(plan, mask));
+  }
+  plan.computeNs = cycles / vector.clockGhz / 1.5;
+}
+
+bool Planner::orderLoops(TilePlan &plan) {
+  plan.nest.clear();
+  for (unsigned d = 0; d < plan.space.numDims(); ++d)
+    if (plan.tile[d] < plan.space.sizes[d] || (int(d) == plan.splitOuter && plan.leftover))
+      plan.nest.push_back(d);
+  DimMask accumulated = 0;
+  for (Operation *op : plan.space.ops())
+    if (isa<ReduceOp>(op) && !resident.contains(op))
+      accumulated |= plan.space.reduced.lookup(op);
+  auto key = [&](unsigned d) {
+    bool ends = accumulated & bit(d);
+    return std::tuple(ends, int(d) == plan.partition, d);
+  };
+  llvm::sort(plan.nest, [&](unsigned a, unsigned b) { return key(a) < key(b); });
+  if (plan.nest.size() > ::neuroncore::isa::kMaxHbmTerms) {
+    reason = "more than four loops";
+    return false;
+  }
+  // An accumulator is allocated inside the loops it keeps and outside of those it ends.
+  for (Operation *op : plan.space.ops()) {
+    if (!isa<ReduceOp>(op) || resident.contains(op))
+      continue;
+    DimMask ended = plan.space.reduced.lookup(op), kept = plan.space.maskOf(op->getResult(0));
+    bool seenEnded = false;
+    for (unsigned d : plan.nest) {
+      if (ended & bit(d))
+        seenEnded = true;
+      else if ((kept & bit(d)) && seenEnded) {
+        reason = "reductions run in crossing directions";
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// A stored value is written once: it depends on every loop, or a reduction has ended the loop before.
+bool Planner::storesAreDistinct(const TilePlan &plan) {
+  for (const HbmAccess &write : plan.space.writes) {
+    DimMask covered = plan.space.maskOf(write.written);
+    if (Operation *producer = write.written.getDefiningOp())
+      for (Operation *reduce : dependences.of(producer))
+        covered |= plan.space.reduced.lookup(reduce);
+    if (plan.loopMask() & ~covered) {
+      reason = "a result does not depend on a loop of the others";
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Planner::complete(TilePlan &plan) {
+  plan.resident = resident;
+  if (plan.free.size() > ::neuroncore::isa::kMaxFreeDims) {
+    reason = "rows of more than four dimensions";
+    return false;
+  }
+  if (!orderLoops(plan) || !storesAreDistinct(plan))
+    return false;
+  for (unsigned d : plan.free)
+    if (plan.tile[d] > UINT16_MAX) {
+      reason = "a row of more than 65535 elements";
+      return false;
+    }
+  plan.sbufBytes = liveBytes(plan);
+  if (plan.sbufBytes > model.memory().sbufUsableBytesPerPartition * 9 / 10) {
+    reason = (Twine("a row needs ") + Twine(plan.sbufBytes) + " bytes per partition of " +
+              Twine(model.memory().sbufUsableBytesPerPartition))
+                 .str();
+    return false;
+  }
+  estimate(plan);
+  return true;
+}
+
+/// Tries partition dimension `partition` (-1: none) with `inner` on the free axis (-1: none, or already resident). With
+/// `split`, inner is split into partitions x free.
+void Planner::consider(int partition, int inner, bool split) {
+  const int64_t usable = model.memory().sbufUsableBytesPerPartition;
+  const int64_t maxPartitions = model.memory().partitions;
+  bool tilesInner = inner >= 0 && !(residentDims & bit(inner));
+  int64_t innerSize = inner >= 0 ? base.sizes[inner] : 1;
+  SmallVector<int64_t> extents;
+  if (!tilesInner) {
+    extents.push_back(0);
+  } else {
+    for (int64_t extent : {8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1})
+      if (extent < innerSize)
+        extents.push_back(extent);
+    if (!split && innerSize <= 16384)
+      extents.push_back(innerSize);
+    if (split) {
+      int64_t even = llvm::divideCeil(innerSize, maxPartitions);
+      if (even > 1 && even <= 8192)
+        extents.push_back(even);
+      if (innerSize <= 512)
+        extents.push_back(innerSize);
+    }
+  }
+  for (int64_t extent : extents) {
+    TilePlan plan;
+    plan.space = base;
+    plan.partition = partition;
+    unsigned innerDim = inner;
+    if (split) {
+      plan.leftover = innerSize % extent;
+      innerDim = plan.space.splitDim(inner, extent);
+      plan.splitOuter = inner;
+      plan.splitInner = innerDim;
+      plan.partition = inner;
+    }
+    plan.roles.assign(plan.space.numDims(), TilePlan::Role::Loop);
+    plan.tile.assign(plan.space.numDims(), 1);
+    if (plan.partition >= 0) {
+      plan.roles[plan.partition] = TilePlan::Role::Partition;
+      plan.tile[plan.partition] = std::min(maxPartitions, std::max<int64_t>(plan.space.sizes[plan.partition], 1));
+    }
+    for (unsigned d = 0; d < base.numDims(); ++d)
+      if (residentDims & bit(d)) {
+        plan.roles[d] = TilePlan::Role::Free;
+        plan.tile[d] = plan.space.sizes[d];
+        plan.free.push_back(d);
+      }
+    if (tilesInner) {
+      plan.roles[innerDim] = TilePlan::Role::Free;
+      plan.tile[innerDim] = split ? extent : std::min(extent, innerSize);
+      plan.free.push_back(innerDim);
+    }
+    // Other small dimensions ride along on the free axis instead of looping, outermost of the free ones.
+    if (!complete(plan))
+      continue;
+    // Leave room for a second copy of everything where the tile size is ours to choose.
+    if (tilesInner && 2 * plan.sbufBytes > usable * 8 / 10 && extent > 1)
+      continue;
+    // A column sum accumulates in PSUM: two accumulators of f32 must fit.
+    bool partitionEnds = plan.partition >= 0 && (accumulatedDims & bit(split ? unsigned(inner) : unsigned(partition)));
+    if (sumsPartitions && partitionEnds && tilesInner && plan.tile[innerDim] * 4 > model.memory().psumBytesPerPartition / 2)
+      continue;
+    if (!best || plan.costNs() < best->costNs() * 0.999)
+      best = std::move(plan);
+  }
+}
+
+std::optional<TilePlan> Planner::run(std::string *why) {
+  classifyReductions();
+  int inner = innermostDim();
+  bool innerResident = inner >= 0 && (residentDims & bit(inner));
+  bool any = false;
+  for (unsigned d = 0; d < base.numDims(); ++d) {
+    if (residentDims & bit(d))
+      continue;
+    any = true;
+    if (int(d) == inner) {
+      consider(d, -1, false);
+      consider(d, d, true);
+    } else {
+      consider(d, innerResident ? -1 : inner, false);
+    }
+  }
+  if (!any)
+    consider(-1, -1, false);
+  if (!best && why)
+    *why = reason;
+  return best;
+}
+
+std::optional<TilePlan> mlir::neuron::planTiles(const IterationSpace &space, const MachineModel &model,
+                                                std::string *why) {
+  return Planner(space, model).run(why);
+}

@@ -1,0 +1,53 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How the operations of a kernel are laid out on the core: which dimension runs across partitions, which along the free
+// axis, which become loops, and how large the tiles are. The kernels phase asks whether a set of operations has a plan (and
+// what it costs) before it fuses; the tile phase generates loops from the plan.
+
+#ifndef LIB_ANALYSIS_TILEPLAN_H
+#define LIB_ANALYSIS_TILEPLAN_H
+
+#include "lib/Analysis/IterationSpace.h"
+#include "neuron/Target/MachineModel.h"
+
+namespace mlir::neuron {
+
+struct TilePlan {
+  enum class Role : uint8_t { Loop, Partition, Free };
+
+  IterationSpace space;
+  SmallVector<Role> roles;
+  /// Extent of a tile in each dimension (Loop: 1).
+  SmallVector<int64_t> tile;
+  /// Dimensions that need a loop (tile < size), outermost first.
+  SmallVector<unsigned> nest;
+  /// The partition dimension, or -1 when the kernel has no dimensions.
+  int partition = -1;
+  /// Free dimensions, outermost first (at most isa::kMaxFreeDims).
+  SmallVector<unsigned> free;
+  /// When one dimension was split: its outer and inner parts, and how many elements the division left over. They form one
+  /// more iteration of the outer part with this extent of the inner part.
+  int splitOuter = -1, splitInner = -1;
+  int64_t leftover = 0;
+  /// Reductions whose result is used along the dimensions they end, so that whole rows are on chip.
+  llvm::DenseSet<Operation *> resident;
+
+  /// Estimates from the machine model (ns; used to compare plans only).
+  double dmaNs = 0, computeNs = 0;
+  double costNs() const { return std::max(dmaNs, computeNs) + 0.2 * std::min(dmaNs, computeNs); }
+  /// Bytes per partition that are live at once, without rotation.
+  int64_t sbufBytes = 0;
+
+  /// Dimensions that the loop nest walks.
+  DimMask loopMask() const;
+  DimMask freeMask() const;
+};
+
+/// Plans the kernel made of `space.ops()`. Fails, with the reason in `why`, when its values cannot be on chip together.
+std::optional<TilePlan> planTiles(const IterationSpace &space, const ::neuroncore::target::MachineModel &model,
+                                  std::string *why = nullptr);
+
+} // namespace mlir::neuron
+
+#endif // LIB_ANALYSIS_TILEPLAN_H

@@ -1,0 +1,186 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Makes every value addressable and every result a stored one, groups the operations (Grouping.cpp) and outlines the
+// groups into neuron.kernel.
+
+#include "llvm/ADT/SetVector.h"
+#include "mlir/IR/IRMapping.h"
+
+#include "passes/Kernels/Grouping.h"
+#include "passes/Kernels/Passes.h"
+
+namespace mlir::neuron {
+#define GEN_PASS_DEF_FORMKERNELSPASS
+#include "passes/Kernels/Passes.h.inc"
+} // namespace mlir::neuron
+
+using namespace mlir;
+using namespace mlir::neuron;
+
+namespace {
+
+Value copyOf(OpBuilder &builder, Value value) {
+  return UnaryOp::create(builder, value.getLoc(), value.getType(), UnaryFunction::Copy, value);
+}
+
+/// A slice (or as_strided) after a reshape that strides cannot express needs the reshaped value in memory.
+void materializeReshapes(func::FuncOp function) {
+  SmallVector<Operation *> views;
+  function.walk([&](Operation *op) {
+    if (isa<SliceOp, AsStridedOp>(op))
+      views.push_back(op);
+  });
+  for (Operation *view : views) {
+    Value operand = view->getOperand(0);
+    if (layoutInSource(view->getResult(0), bufferLayout(viewSource(operand))))
+      continue;
+    OpBuilder builder(view);
+    view->setOperand(0, copyOf(builder, operand));
+  }
+}
+
+/// The order of elements in memory is kept by `value` relative to its source (reshapes and transposes only).
+bool isRearrangement(Value value) {
+  while (Operation *definition = value.getDefiningOp()) {
+    if (!isView(definition))
+      return true;
+    if (!isa<ReshapeOp, TransposeOp>(definition))
+      return false;
+    value = definition->getOperand(0);
+  }
+  return true;
+}
+
+/// Each returned value gets a stored value of its own, in the layout the caller asks for.
+void storeResults(func::FuncOp function) {
+  auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+  OpBuilder builder(ret);
+  llvm::DenseSet<Value> taken;
+  for (OpOperand &operand : ret->getOpOperands()) {
+    Value value = operand.get(), source = viewSource(value);
+    Operation *definition = source.getDefiningOp();
+    bool computed = definition && !isa<ConstantOp, IotaOp>(definition);
+    bool direct = value == source;
+    if (computed && !direct && isRearrangement(value)) {
+      // The source may be stored as the view asks for when the view of a contiguous source has just those strides.
+      auto wanted = function.getResultAttrOfType<DenseI64ArrayAttr>(operand.getOperandNumber(), attribute::kStrides);
+      auto shape = cast<RankedTensorType>(value.getType()).getShape();
+      SmallVector<int64_t> strides = wanted ? SmallVector<int64_t>(wanted.asArrayRef()) : contiguousStrides(shape);
+      auto layout = layoutInSource(value, StridedLayout::contiguous(cast<RankedTensorType>(source.getType()).getShape()));
+      direct = layout && layout->offset == 0;
+      for (size_t d = 0; direct && d < shape.size(); ++d)
+        direct = shape[d] == 1 || layout->strides[d] == strides[d];
+    }
+    if (computed && direct && taken.insert(source).second)
+      continue;
+    Value copy = copyOf(builder, value);
+    taken.insert(copy);
+    operand.set(copy);
+  }
+}
+
+struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
+  using FormKernelsPassBase::FormKernelsPassBase;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    const auto *model = ::neuroncore::target::MachineModel::builtin(target);
+    if (!model) {
+      function.emitError() << "expected target trn1, trn2 or trn3 but got " << target;
+      return signalPassFailure();
+    }
+    materializeReshapes(function);
+    storeResults(function);
+    Grouping grouping(function, *model, maxOps, explain);
+    grouping.run();
+    outline(function, grouping);
+    if (explain) {
+      SmallVector<Attribute> lines;
+      for (const std::string &line : grouping.report())
+        lines.push_back(StringAttr::get(&getContext(), line));
+      function->setAttr("neuron.fusion_report", ArrayAttr::get(&getContext(), lines));
+    }
+  }
+
+  void outline(func::FuncOp function, const Grouping &grouping) {
+    Block &body = function.getBody().front();
+    SmallVector<Operation *> old;
+    for (Operation &op : body.without_terminator())
+      old.push_back(&op);
+    OpBuilder builder(body.getTerminator());
+    IRMapping kernelResults; // stored value -> kernel result
+    unsigned number = 0;
+    for (const Grouping::Group *group : grouping.ordered())
+      outlineGroup(builder, grouping, *group, number++, kernelResults);
+    // Results: views of kernel results stay outside.
+    Operation *ret = body.getTerminator();
+    for (OpOperand &operand : ret->getOpOperands()) {
+      SmallVector<Operation *> chain;
+      Value value = operand.get();
+      while (isView(value.getDefiningOp())) {
+        chain.push_back(value.getDefiningOp());
+        value = chain.back()->getOperand(0);
+      }
+      value = kernelResults.lookup(value);
+      for (Operation *view : llvm::reverse(chain)) {
+        IRMapping mapping;
+        mapping.map(view->getOperand(0), value);
+        value = builder.clone(*view, mapping)->getResult(0);
+      }
+      operand.set(value);
+    }
+    for (Operation *op : llvm::reverse(old))
+      if (op->use_empty())
+        op->erase();
+  }
+
+  void outlineGroup(OpBuilder &builder, const Grouping &grouping, const Grouping::Group &group, unsigned number,
+                    IRMapping &kernelResults) {
+    SmallVector<Operation *> all = grouping.withSources(group.ops);
+    llvm::DenseSet<Operation *> members(all.begin(), all.end());
+    llvm::SetVector<Value> inputs;
+    for (Operation *op : all)
+      for (Value operand : op->getOperands())
+        if (Value source = viewSource(operand); !members.contains(source.getDefiningOp()))
+          inputs.insert(source);
+    SmallVector<Value> stored = grouping.storedValues(group.ops), outer;
+    for (Value input : inputs)
+      outer.push_back(kernelResults.lookupOrDefault(input));
+    SmallVector<Type> types;
+    for (Value value : stored)
+      types.push_back(value.getType());
+    SmallVector<Location> locations;
+    for (Operation *op : group.ops)
+      locations.push_back(op->getLoc());
+    auto kernel = KernelOp::create(builder, builder.getFusedLoc(locations), types,
+                                   builder.getStringAttr("kernel" + Twine(number)), outer);
+    Block &block = kernel.getBody().emplaceBlock();
+    IRMapping mapping;
+    for (Value input : inputs)
+      mapping.map(input, block.addArgument(input.getType(), input.getLoc()));
+    OpBuilder inside = OpBuilder::atBlockEnd(&block);
+    for (Operation *op : all) {
+      for (Value operand : op->getOperands())
+        cloneViews(inside, operand, mapping);
+      inside.clone(*op, mapping);
+    }
+    SmallVector<Value> yielded;
+    for (auto [value, result] : llvm::zip(stored, kernel.getResults())) {
+      yielded.push_back(mapping.lookup(value));
+      kernelResults.map(value, result);
+    }
+    YieldOp::create(inside, kernel.getLoc(), yielded);
+  }
+
+  /// Brings the views between `value` and its source into the kernel.
+  static void cloneViews(OpBuilder &builder, Value value, IRMapping &mapping) {
+    if (mapping.contains(value))
+      return;
+    Operation *view = value.getDefiningOp();
+    cloneViews(builder, view->getOperand(0), mapping);
+    builder.clone(*view, mapping);
+  }
+};
+
+} // namespace

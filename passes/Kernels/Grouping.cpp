@@ -1,0 +1,296 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Greedy in program order: an operation tries to join all kernels that produce its operands, then fewer. A merge is taken
+// when the union has a common iteration space and a tile plan, makes no cycle among kernels, and its estimated time is not
+// above that of its parts. Work per trial is linear in the kernel's operations, which maxOps bounds.
+
+#include "passes/Kernels/Grouping.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::neuron;
+
+/// Fixed time of a kernel of its own: filling and draining the pipeline once (latency of a load, a step and a store).
+static constexpr double kKernelOverheadNs = 5000;
+
+bool mlir::neuron::isRematerialized(Operation *op) {
+  if (auto constant = dyn_cast<ConstantOp>(op))
+    return isa<SplatElementsAttr>(constant.getValue());
+  return isa<IotaOp>(op);
+}
+
+StridedLayout mlir::neuron::bufferLayout(Value buffer) {
+  StridedLayout layout = StridedLayout::contiguous(cast<RankedTensorType>(buffer.getType()).getShape());
+  // Inside a kernel an argument stands for the kernel's input.
+  while (auto argument = dyn_cast<BlockArgument>(buffer)) {
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (auto kernel = dyn_cast<KernelOp>(parent)) {
+      buffer = kernel.getInputs()[argument.getArgNumber()];
+      continue;
+    }
+    auto function = dyn_cast<func::FuncOp>(parent);
+    if (!function)
+      break;
+    unsigned index = argument.getArgNumber();
+    if (auto strides = function.getArgAttrOfType<DenseI64ArrayAttr>(index, attribute::kStrides))
+      layout.strides.assign(strides.asArrayRef().begin(), strides.asArrayRef().end());
+    if (auto offset = function.getArgAttrOfType<IntegerAttr>(index, attribute::kOffset))
+      layout.offset = offset.getInt();
+    break;
+  }
+  return layout;
+}
+
+Grouping::Grouping(func::FuncOp function, const ::neuroncore::target::MachineModel &model, unsigned maxOps, bool explain)
+    : function(function), model(model), maxOps(maxOps), explain(explain) {}
+
+void Grouping::note(Operation *op, const Twine &text) {
+  if (!explain)
+    return;
+  std::string line;
+  llvm::raw_string_ostream stream(line);
+  stream << op->getName() << " at " << op->getLoc() << ": " << text;
+  reportLines.push_back(std::move(line));
+}
+
+bool Grouping::canFuse(Operation *op) const {
+  return isElementwise(op) || isa<ReduceOp, ArgReduceOp, RandomOp, ScanOp>(op);
+}
+
+SmallVector<unsigned> Grouping::producerGroups(Operation *op) const {
+  llvm::SetVector<unsigned> result;
+  for (Value operand : op->getOperands())
+    if (auto it = groupOf.find(viewSource(operand).getDefiningOp()); it != groupOf.end())
+      result.insert(it->second);
+  return result.takeVector();
+}
+
+SmallVector<Operation *> Grouping::withSources(ArrayRef<Operation *> ops) const {
+  llvm::SetVector<Operation *> all(ops.begin(), ops.end());
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands())
+      if (Operation *source = viewSource(operand).getDefiningOp(); source && isRematerialized(source))
+        all.insert(source);
+  SmallVector<Operation *> result = all.takeVector();
+  llvm::sort(result, [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
+  return result;
+}
+
+SmallVector<Value> Grouping::storedValues(ArrayRef<Operation *> ops) const {
+  llvm::DenseSet<Operation *> members(ops.begin(), ops.end());
+  SmallVector<Value> stored;
+  for (Operation *op : ops)
+    for (Value result : op->getResults()) {
+      SmallVector<Value> work = {result};
+      bool outside = false;
+      while (!work.empty() && !outside) {
+        Value value = work.pop_back_val();
+        for (Operation *user : value.getUsers()) {
+          if (isView(user))
+            work.push_back(user->getResult(0));
+          else if (!members.contains(user))
+            outside = true;
+        }
+      }
+      if (outside)
+        stored.push_back(result);
+    }
+  return stored;
+}
+
+std::optional<double> Grouping::costOf(ArrayRef<Operation *> ops, std::string *why) const {
+  SmallVector<Operation *> all = withSources(ops);
+  SmallVector<Value> stored = storedValues(ops);
+  std::optional<IterationSpace> space = IterationSpace::build(all, stored, bufferLayout, why);
+  if (!space)
+    return std::nullopt;
+  space->mergeDims();
+  std::optional<TilePlan> plan = planTiles(*space, model, why);
+  if (!plan)
+    return std::nullopt;
+  return plan->costNs() + kKernelOverheadNs;
+}
+
+/// True when some path leaves the united groups and comes back.
+bool Grouping::makesCycle(ArrayRef<unsigned> united, Operation *op) const {
+  llvm::BitVector set(groups.size());
+  for (unsigned group : united)
+    set.set(group);
+  auto reachesBack = [&](unsigned outside) { return !set.test(outside) && ancestors[outside].anyCommon(set); };
+  for (unsigned group : united)
+    for (unsigned ancestor : ancestors[group].set_bits())
+      if (reachesBack(ancestor))
+        return true;
+  if (op)
+    for (unsigned producer : producerGroups(op))
+      if (reachesBack(producer))
+        return true;
+  return false;
+}
+
+void Grouping::absorb(ArrayRef<unsigned> united, Operation *op, SmallVector<Operation *> ops, double costNs) {
+  unsigned target = united.front();
+  llvm::BitVector set(groups.size());
+  for (unsigned group : united) {
+    set.set(group);
+    if (group == target)
+      continue;
+    ancestors[target] |= ancestors[group];
+    groups[group].alive = false;
+    for (Operation *member : groups[group].ops)
+      groupOf[member] = target;
+    groups[group].ops.clear();
+  }
+  if (op) {
+    groupOf[op] = target;
+    for (unsigned producer : producerGroups(op)) {
+      ancestors[target] |= ancestors[producer];
+      ancestors[target].set(producer);
+    }
+  }
+  ancestors[target].reset(set);
+  groups[target].ops = std::move(ops);
+  groups[target].costNs = costNs;
+  // Whoever needed one of the united groups needs all that the union needs.
+  for (unsigned other = 0; other < groups.size(); ++other)
+    if (other != target && groups[other].alive && ancestors[other].anyCommon(set)) {
+      ancestors[other].reset(set);
+      ancestors[other] |= ancestors[target];
+      ancestors[other].set(target);
+    }
+}
+
+bool Grouping::tryMerge(ArrayRef<unsigned> united, Operation *op) {
+  size_t total = op ? 1 : 0;
+  double separate = 0;
+  SmallVector<Operation *> ops;
+  for (unsigned group : united) {
+    total += groups[group].ops.size();
+    separate += groups[group].costNs;
+    llvm::append_range(ops, groups[group].ops);
+  }
+  if (total > maxOps)
+    return false;
+  if (op)
+    ops.push_back(op);
+  if (makesCycle(united, op)) {
+    note(ops.back(), "not fused: another kernel lies between");
+    return false;
+  }
+  llvm::sort(ops, [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
+  std::string why;
+  std::optional<double> cost = costOf(ops, explain ? &why : nullptr);
+  if (!cost) {
+    note(op ? op : ops.back(), "not fused: " + Twine(why));
+    return false;
+  }
+  if (op) {
+    std::optional<double> alone = costOf(op, nullptr);
+    separate += alone.value_or(1e30);
+  }
+  if (*cost > separate) {
+    note(op ? op : ops.back(), "not fused: one kernel would take " + Twine(int64_t(*cost)) + " ns, separate ones " +
+                                   Twine(int64_t(separate)) + " ns");
+    return false;
+  }
+  absorb(united, op, std::move(ops), *cost);
+  return true;
+}
+
+void Grouping::place(Operation *op) {
+  SmallVector<unsigned> producers = producerGroups(op);
+  if (canFuse(op)) {
+    SmallVector<unsigned> fusable;
+    for (unsigned group : producers)
+      if (canFuse(groups[group].ops.front()))
+        fusable.push_back(group);
+    // All producers at once; else the latest ones first.
+    llvm::sort(fusable, std::greater<unsigned>());
+    if (fusable.size() > 1 && tryMerge(fusable, op))
+      return;
+    for (unsigned group : fusable)
+      if (tryMerge(group, op))
+        return;
+  }
+  unsigned index = groups.size();
+  groups.push_back({{op}, 0, true});
+  groupOf[op] = index;
+  for (llvm::BitVector &set : ancestors)
+    set.resize(groups.size());
+  ancestors.emplace_back(groups.size());
+  for (unsigned producer : producers) {
+    ancestors[index] |= ancestors[producer];
+    ancestors[index].set(producer);
+  }
+  groups[index].costNs = canFuse(op) ? costOf(op, nullptr).value_or(1e30) : 0;
+}
+
+/// Kernels that read the same buffer and do not depend on each other may share the load.
+void Grouping::mergeSiblings() {
+  llvm::MapVector<Value, SmallVector<unsigned>> readers;
+  for (unsigned index = 0; index < groups.size(); ++index) {
+    if (!groups[index].alive || !canFuse(groups[index].ops.front()))
+      continue;
+    for (Operation *op : groups[index].ops)
+      for (Value operand : op->getOperands()) {
+        Value buffer = viewSource(operand);
+        Operation *definition = buffer.getDefiningOp();
+        if (definition && (isRematerialized(definition) || groupOf.lookup(definition) == index))
+          continue;
+        auto &list = readers[buffer];
+        if (list.empty() || list.back() != index)
+          list.push_back(index);
+      }
+  }
+  for (auto &[buffer, list] : readers)
+    for (size_t i = 0; i + 1 < list.size(); ++i)
+      for (size_t j = i + 1; j < std::min(list.size(), i + 4); ++j) {
+        unsigned a = list[i], b = list[j];
+        if (a == b || !groups[a].alive || !groups[b].alive)
+          continue;
+        if (tryMerge({a, b}, nullptr))
+          break;
+      }
+}
+
+void Grouping::run() {
+  unsigned index = 0;
+  SmallVector<Operation *> work;
+  for (Operation &op : function.getBody().front()) {
+    position[&op] = index++;
+    if (!isView(&op) && !isa<ConstantOp, IotaOp>(op) && !op.hasTrait<OpTrait::IsTerminator>())
+      work.push_back(&op);
+  }
+  for (Operation *op : work)
+    place(op);
+  mergeSiblings();
+}
+
+SmallVector<const Grouping::Group *> Grouping::ordered() const {
+  SmallVector<unsigned> indices;
+  for (unsigned index = 0; index < groups.size(); ++index)
+    if (groups[index].alive)
+      indices.push_back(index);
+  // Ancestors come first; among independent groups the one whose first operation comes first.
+  llvm::sort(indices, [&](unsigned a, unsigned b) {
+    return position.lookup(groups[a].ops.front()) < position.lookup(groups[b].ops.front());
+  });
+  SmallVector<const Group *> result;
+  llvm::BitVector done(groups.size());
+  while (!indices.empty())
+    for (auto it = indices.begin(); it != indices.end(); ++it) {
+      llvm::BitVector missing = ancestors[*it];
+      missing.reset(done);
+      bool ready = llvm::none_of(missing.set_bits(), [&](unsigned g) { return groups[g].alive; });
+      if (!ready)
+        continue;
+      done.set(*it);
+      result.push_back(&groups[*it]);
+      indices.erase(it);
+      break;
+    }
+  return result;
+}

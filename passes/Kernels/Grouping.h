@@ -1,0 +1,64 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decides which operations of a function share a kernel.
+
+#ifndef PASSES_KERNELS_GROUPING_H
+#define PASSES_KERNELS_GROUPING_H
+
+#include "llvm/ADT/BitVector.h"
+
+#include "lib/Analysis/TilePlan.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::neuron {
+
+/// Operations whose value is made anew in each kernel that needs it.
+bool isRematerialized(Operation *op);
+
+/// Layout of a buffer in HBM: as the argument attribute says for function arguments, else contiguous.
+StridedLayout bufferLayout(Value buffer);
+
+class Grouping {
+public:
+  Grouping(func::FuncOp function, const ::neuroncore::target::MachineModel &model, unsigned maxOps, bool explain);
+  void run();
+
+  struct Group {
+    SmallVector<Operation *> ops; // program order; without the rematerialized sources
+    double costNs = 0;
+    bool alive = true;
+  };
+  /// Living groups, producers before consumers.
+  SmallVector<const Group *> ordered() const;
+  /// Results of the group that somebody outside needs, in program order.
+  SmallVector<Value> storedValues(ArrayRef<Operation *> ops) const;
+  /// The group's operations with the sources they need, in program order.
+  SmallVector<Operation *> withSources(ArrayRef<Operation *> ops) const;
+  ArrayRef<std::string> report() const { return reportLines; }
+
+private:
+  bool canFuse(Operation *op) const;
+  void place(Operation *op);
+  bool tryMerge(ArrayRef<unsigned> groups, Operation *op);
+  bool makesCycle(ArrayRef<unsigned> groups, Operation *op) const;
+  void mergeSiblings();
+  void absorb(ArrayRef<unsigned> groups, Operation *op, SmallVector<Operation *> ops, double costNs);
+  std::optional<double> costOf(ArrayRef<Operation *> ops, std::string *why) const;
+  SmallVector<unsigned> producerGroups(Operation *op) const;
+  void note(Operation *op, const Twine &text);
+
+  func::FuncOp function;
+  const ::neuroncore::target::MachineModel &model;
+  unsigned maxOps;
+  bool explain;
+  llvm::DenseMap<Operation *, unsigned> position;
+  llvm::DenseMap<Operation *, unsigned> groupOf;
+  SmallVector<Group> groups;
+  SmallVector<llvm::BitVector> ancestors; // groups that a group needs, transitively
+  std::vector<std::string> reportLines;
+};
+
+} // namespace mlir::neuron
+
+#endif // PASSES_KERNELS_GROUPING_H
