@@ -37,7 +37,7 @@ struct Hbm {
   int columns = 4;
   int rows = 1;
   int rowStep = 4;
-  std::vector<HbmTerm> terms; // strides in words
+  std::vector<HbmTerm> terms = {}; // strides in words
 };
 
 class ProgramBuilder {

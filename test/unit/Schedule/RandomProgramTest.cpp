@@ -3,29 +3,19 @@
 //
 // Random programs: whatever order the machine takes, memory is that of the sequential program.
 
-#include <cstdlib>
-
 #include <gtest/gtest.h>
 
+#include "HappensBefore.h"
 #include "ProgramBuilder.h"
 #include "RandomProgram.h"
 #include "SymbolicMachine.h"
+#include "TestEnvironment.h"
 #include "neuron/Schedule/Projection.h"
 #include "neuron/Schedule/Synchronisation.h"
 
 namespace neuroncore::schedule::test {
 
 namespace {
-
-/// NEURON_SCHEDULE_PROGRAMS sets the number of random programs (default: a few hundred), NEURON_SCHEDULE_SEED the
-/// first.
-uint64_t environmentNumber(const char *name, uint64_t otherwise) {
-  const char *text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-uint64_t numPrograms() { return environmentNumber("NEURON_SCHEDULE_PROGRAMS", 300); }
-uint64_t firstSeed() { return environmentNumber("NEURON_SCHEDULE_SEED", 1); }
 
 constexpr int kRunsPerProgram = 6;
 
@@ -43,6 +33,7 @@ void expectSequential(uint64_t seed, const RandomOptions &random, const Synchron
     return;
   }
   ASSERT_TRUE(streams) << streams.error().message();
+  ASSERT_EQ(findHazard(*streams, layout), "") << describe(program) << describe(*streams);
   for (int run = 0; run < kRunsPerProgram; ++run) {
     RunResult result = runStreams(*streams, layout, seed * 1000 + run);
     ASSERT_FALSE(result.deadlock) << result.where << "\n" << describe(program) << describe(*streams);

@@ -243,12 +243,17 @@ public:
   RunResult run() {
     while (true) {
       collectActions();
-      if (actions_.empty())
-        break;
       double total = 0;
       for (const Action &action : actions_)
         total += action.weight;
-      double at = std::uniform_real_distribution<double>(0, total)(random_);
+      double transfers = transferWeight_ * double(std::min<size_t>(parts_.size(), kParts)) / 4;
+      if (total + transfers == 0)
+        break;
+      double at = std::uniform_real_distribution<double>(0, total + transfers)(random_);
+      if (at >= total) {
+        advancePart();
+        continue;
+      }
       size_t chosen = 0;
       while (chosen + 1 < actions_.size() && at >= actions_[chosen].weight)
         at -= actions_[chosen++].weight;
@@ -275,31 +280,29 @@ private:
     bool hasRead = false;
     uint64_t hash = 0;
   };
-  struct Part {
-    std::vector<size_t> elements;
-    std::vector<uint64_t> values;
-    int stage = 0; // 0: nothing, 1: read, 2: written, 3: signalled
-  };
   struct Transfer {
     const isa::Instruction *code;
     Effects effects;
     int64_t count;
-    int stream;
-    std::array<Part, kParts> parts;
-    int open = kParts;
+  };
+  struct Part {
+    std::shared_ptr<Transfer> transfer;
+    bool slow;
+    std::vector<size_t> elements;
+    std::vector<uint64_t> values;
+    int stage = 0; // 0: nothing, 1: read, 2: written
   };
   struct Action {
-    enum class Kind { Sequencer, Read, Write, Part } kind;
+    enum class Kind { Sequencer, Read, Write } kind;
     double weight;
     int stream;
-    size_t index; // of the queue entry or transfer
-    int part;
+    size_t index; // of the queue entry
   };
 
   bool finished(int stream) const {
     const isa::Stream &code = program_[stream];
     return (code.empty() || (pc_[stream] < code.size() && code[pc_[stream]].opcode == isa::Opcode::Return)) &&
-           queue_[stream].empty() && transfers_.empty();
+           queue_[stream].empty() && parts_.empty();
   }
 
   bool waitsHold(int stream, const isa::Instruction &code) const {
@@ -346,19 +349,13 @@ private:
     actions_.clear();
     for (int stream = 0; stream < isa::kNumStreams; ++stream) {
       if (canIssue(stream))
-        actions_.push_back({Action::Kind::Sequencer, sequencerWeight_[stream], stream, 0, 0});
+        actions_.push_back({Action::Kind::Sequencer, sequencerWeight_[stream], stream, 0});
       for (size_t i = 0; i < std::min<size_t>(2, queue_[stream].size()); ++i)
         if (canRead(stream, i))
-          actions_.push_back({Action::Kind::Read, engineWeight_[stream], stream, i, 0});
+          actions_.push_back({Action::Kind::Read, engineWeight_[stream], stream, i});
       if (!queue_[stream].empty() && queue_[stream].front().hasRead)
-        actions_.push_back({Action::Kind::Write, engineWeight_[stream], stream, 0, 0});
+        actions_.push_back({Action::Kind::Write, engineWeight_[stream], stream, 0});
     }
-    for (size_t i = 0; i < transfers_.size(); ++i)
-      for (int part = 0; part < kParts; ++part)
-        if (transfers_[i]->parts[part].stage < 3) {
-          bool slow = part == slowPart_ && transfers_[i]->stream == slowStream_;
-          actions_.push_back({Action::Kind::Part, slow ? 1e-4 : transferWeight_ / 8, 0, i, part});
-        }
   }
 
   void update(const isa::Instruction &code) {
@@ -384,14 +381,16 @@ private:
       queue_[stream].push_back({&code, std::move(effects), count});
       return;
     }
-    auto transfer = std::make_unique<Transfer>();
-    transfer->code = &code;
-    transfer->count = count;
-    transfer->stream = stream;
+    size_t first = parts_.size();
+    for (int part = 0; part < kParts; ++part) {
+      Part &out = parts_.emplace_back();
+      out.slow = part == slowPart_ && stream == slowStream_;
+    }
     for (size_t i = 0; i < effects.writes.size(); ++i)
-      transfer->parts[random_() % kParts].elements.push_back(i);
-    transfer->effects = std::move(effects);
-    transfers_.push_back(std::move(transfer));
+      parts_[first + random_() % kParts].elements.push_back(i);
+    auto transfer = std::make_shared<Transfer>(Transfer{&code, std::move(effects), count});
+    for (size_t i = first; i < parts_.size(); ++i)
+      parts_[i].transfer = transfer;
   }
 
   void perform(const Action &action) {
@@ -410,30 +409,31 @@ private:
       writeHash(entry.effects, entry.hash, memory_);
       update(*entry.code);
       queue_[action.stream].pop_front();
-      return;
     }
-    case Action::Kind::Part:
-      advance(action.index, action.part);
     }
   }
 
-  void advance(size_t index, int partIndex) {
-    Transfer &transfer = *transfers_[index];
-    Part &part = transfer.parts[partIndex];
-    const Effects &effects = transfer.effects;
+  void advancePart() {
+    size_t index = random_() % parts_.size();
+    // A slow part moves when little else is left to move.
+    if (parts_[index].slow && random_() % 1024 >= 1024 / parts_.size())
+      return;
+    Part &part = parts_[index];
+    const Transfer &transfer = *part.transfer;
     switch (part.stage++) {
     case 0:
       for (size_t i : part.elements)
-        part.values.push_back(elementValue(*transfer.code, transfer.count, i, memory_[effects.reads[i]]));
+        part.values.push_back(
+            elementValue(*transfer.code, transfer.count, i, memory_[transfer.effects.reads[i]]));
       return;
     case 1:
       for (size_t i = 0; i < part.elements.size(); ++i)
-        memory_[effects.writes[part.elements[i]]] = part.values[i];
+        memory_[transfer.effects.writes[part.elements[i]]] = part.values[i];
       return;
     default:
       update(*transfer.code);
-      if (--transfer.open == 0)
-        transfers_.erase(transfers_.begin() + index);
+      std::swap(parts_[index], parts_.back());
+      parts_.pop_back();
     }
   }
 
@@ -445,7 +445,7 @@ private:
   std::array<Registers, isa::kNumStreams> registers_ = {};
   std::array<size_t, isa::kNumStreams> pc_ = {};
   std::array<std::deque<Queued>, isa::kNumStreams> queue_;
-  std::vector<std::unique_ptr<Transfer>> transfers_;
+  std::vector<Part> parts_;
   std::map<uint32_t, int64_t> counts_;
   std::vector<Action> actions_;
   std::array<double, isa::kNumStreams> sequencerWeight_, engineWeight_;
