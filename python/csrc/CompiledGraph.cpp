@@ -1,0 +1,103 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "CompiledGraph.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/record_function.h>
+
+#include "Copy.h"
+#include "EagerDispatch.h"
+#include "Storage.h"
+
+namespace neuroncore::device {
+
+at::Tensor CompiledGraph::onDevice(const at::Tensor &argument, const GraphInputSpec &spec, size_t index) const {
+  TORCH_CHECK(argument.defined(), "expected a tensor as argument ", spec.argument, " of ",
+              description_.program->description().label, " (graph input ", index, ") but got something else");
+  TORCH_CHECK(argument.sizes() == c10::IntArrayRef(spec.sizes) && argument.scalar_type() == spec.dtype,
+              "expected argument ", spec.argument, " of ", description_.program->description().label, " to be ",
+              spec.dtype, ' ', c10::IntArrayRef(spec.sizes), " but got ", argument.scalar_type(), ' ',
+              argument.sizes());
+  if (argument.is_privateuseone()) {
+    TORCH_CHECK(argument.device().index() == description_.device, "expected argument ", spec.argument, " of ",
+                description_.program->description().label, " on neuron:", description_.device, " but got it on ",
+                argument.device());
+    if (argument.strides() == c10::IntArrayRef(spec.strides) || argument.numel() == 0)
+      return argument;
+    // Strides of size-1 dimensions do not matter.
+    bool same = true;
+    for (int64_t i = 0; i < argument.dim(); ++i)
+      same &= argument.size(i) == 1 || argument.stride(i) == spec.strides[i];
+    if (same)
+      return argument;
+  }
+  TORCH_CHECK(argument.is_privateuseone() || argument.is_cpu(), "expected argument ", spec.argument, " of ",
+              description_.program->description().label, " on neuron:", description_.device, " but got it on ",
+              argument.device());
+  at::Tensor image(emptyStrided(spec.sizes, spec.strides, spec.dtype, description_.device));
+  image.copy_(argument);
+  return image;
+}
+
+std::vector<CompiledGraph::Result> CompiledGraph::run(const std::vector<at::Tensor> &arguments) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const auto &inputs = description_.inputs;
+  const auto &outputs = description_.outputs;
+  std::vector<at::Tensor> produced(outputs.size());
+  // Device images of arguments that are elsewhere or laid out differently.
+  std::vector<at::Tensor> images(inputs.size());
+  if (description_.program) {
+    c10::SmallVector<void *, 16> inputPointers(inputs.size(), nullptr);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const at::Tensor &argument = arguments[inputs[i].argument];
+      images[i] = onDevice(argument, inputs[i], i);
+      inputPointers[i] = const_cast<void *>(images[i].const_data_ptr());
+    }
+    c10::SmallVector<void *, 16> outputPointers(outputs.size(), nullptr);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const GraphOutputSpec &output = outputs[i];
+      if (output.mutatesInput >= 0) {
+        outputPointers[i] = inputPointers[output.mutatesInput];
+        continue;
+      }
+      produced[i] = at::Tensor(emptyStrided(output.sizes, output.strides, output.dtype, description_.device));
+      outputPointers[i] = produced[i].mutable_data_ptr();
+    }
+    LaunchOptions options;
+    options.correlationDepth = description_.correlationDepth;
+    // The generator's state is the last input of a graph that draws random numbers; Program binds it by its role.
+    description_.program->launch(description_.device, {inputPointers.data(), inputPointers.size()},
+                                 {outputPointers.data(), outputPointers.size()}, options);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const at::Tensor &argument = arguments[inputs[i].argument];
+      if (inputs[i].written && !images[i].is_same(argument))
+        argument.copy_(images[i]);
+    }
+  } else {
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].mutatesInput < 0)
+        produced[i] =
+            at::Tensor(emptyStrided(outputs[i].sizes, outputs[i].strides, outputs[i].dtype, description_.device));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].onHost && produced[i].defined()) {
+      at::Tensor host(at::detail::empty_strided_cpu(outputs[i].sizes, outputs[i].strides, outputs[i].dtype));
+      if (host.numel() > 0)
+        copyDeviceToHost(produced[i], host);
+      produced[i] = std::move(host);
+    }
+  std::vector<Result> results;
+  results.reserve(description_.results.size());
+  for (const GraphResultSpec &spec : description_.results) {
+    Result result{spec.kind, spec.index, at::Tensor()};
+    if (spec.kind == GraphResultSpec::Kind::Tensor)
+      result.tensor = produced[spec.index];
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+} // namespace neuroncore::device

@@ -1,0 +1,257 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The miss path of eager mode: what the results look like (meta kernels, which also raise PyTorch's own errors), and
+// the request to the compiler.
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/Resize.h>
+#include <ATen/record_function.h>
+
+#include "EagerCall.h"
+#include "Storage.h"
+
+namespace neuroncore::device {
+
+namespace {
+
+EagerCompiler &theCompiler() {
+  static auto *compiler = new EagerCompiler;
+  return *compiler;
+}
+
+std::vector<int64_t> contiguous(const std::vector<int64_t> &sizes) {
+  const auto strides = c10::contiguous_strides(sizes);
+  return {strides.begin(), strides.end()};
+}
+
+bool isDense(const EagerResult &result) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < result.sizes.size(); ++i)
+    if (result.sizes[i] != 1)
+      order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return result.strides[a] < result.strides[b]; });
+  int64_t expected = 1;
+  for (const size_t i : order) {
+    if (result.strides[i] != expected)
+      return false;
+    expected *= result.sizes[i];
+  }
+  return true;
+}
+
+EagerResult resultOf(const at::Tensor &tensor) {
+  EagerResult result;
+  result.defined = tensor.defined();
+  if (!result.defined)
+    return result;
+  result.dtype = tensor.scalar_type();
+  result.sizes = tensor.sizes().vec();
+  result.strides = tensor.strides().vec();
+  if (tensor.numel() > 0 && !isDense(result))
+    result.strides = contiguous(result.sizes);
+  return result;
+}
+
+int64_t elements(const EagerResult &result) {
+  int64_t count = 1;
+  for (const int64_t size : result.sizes)
+    count *= size;
+  return result.defined ? count : 0;
+}
+
+at::Tensor toMeta(const at::Tensor &tensor) {
+  // 0-dim CPU tensors keep their part in type promotion as they are.
+  if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0))
+    return tensor;
+  return at::Tensor(at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type()));
+}
+
+c10::IValue toMeta(const c10::IValue &value) {
+  if (value.isTensor())
+    return toMeta(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor &tensor : value.toTensorVector())
+      list.push_back(toMeta(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor> &tensor : value.toOptionalTensorVector())
+      list.push_back(tensor ? std::optional<at::Tensor>(toMeta(*tensor)) : std::nullopt);
+    return list;
+  }
+  if (value.isDevice())
+    return c10::Device(c10::DeviceType::Meta);
+  if (value.isGenerator())
+    return c10::IValue();
+  return value;
+}
+
+void flatten(const c10::IValue &value, std::vector<EagerResult> &results) {
+  if (value.isTensor()) {
+    results.push_back(resultOf(value.toTensor()));
+  } else if (value.isTensorList()) {
+    for (const at::Tensor &tensor : value.toTensorVector())
+      results.push_back(resultOf(tensor));
+  } else {
+    results.push_back({});
+    results.back().defined = false;
+  }
+}
+
+} // namespace
+
+void setEagerCompiler(EagerCompiler compiler) { theCompiler() = std::move(compiler); }
+
+torch::jit::Stack EagerCall::metaStack() {
+  torch::jit::Stack stack;
+  stack.reserve(count_);
+  for (size_t i = 0; i < count_; ++i)
+    stack.push_back(toMeta(argument(i)));
+  return stack;
+}
+
+void EagerCall::checkOnMeta() {
+  torch::jit::Stack stack = metaStack();
+  overload_.op_.callBoxed(stack);
+}
+
+std::vector<EagerResult> EagerCall::inferResults(const EagerRequest &request) {
+  std::vector<EagerResult> results;
+  if (overload_.plan_.size() == 3 && overload_.functionalName_ == "aten.copy.default") {
+    // The sizes were made equal before; the result is what the destination holds afterwards.
+    results.push_back(resultOf(argument(0).toTensor()));
+    results[0].strides = contiguous(results[0].sizes);
+    return results;
+  }
+  torch::jit::Stack stack = metaStack();
+  // Out arguments come last and the functional form does not take them.
+  stack.resize(overload_.functional_.schema().arguments().size());
+  overload_.functional_.callBoxed(stack);
+  for (const c10::IValue &value : stack)
+    flatten(value, results);
+  return results;
+}
+
+std::unique_ptr<EagerEntry> EagerCall::compile() {
+  auto entry = std::make_unique<EagerEntry>();
+  const auto unsupported = [&](std::string reason) {
+    entry->state = EagerEntry::State::Fallback;
+    entry->reason = std::move(reason);
+    return std::move(entry);
+  };
+  // Otherwise the shape functions show as operators in a profile.
+  const at::DisableRecordFunctionGuard quiet;
+  const at::AutoDispatchBelowADInplaceOrView below;
+
+  EagerRequest request;
+  request.op = overload_.functionalName_;
+  request.schema = &overload_.functional_.schema();
+  if (!read(&request))
+    return unsupported(reason_);
+  finishKey();
+  request.arguments.resize(overload_.functional_.schema().arguments().size());
+  try {
+    entry->results = inferResults(request);
+    if (overload_.form_ == EagerForm::Out) {
+      for (size_t i = 0; i < writtenArguments_.size() && i < entry->results.size(); ++i)
+        entry->resizes |= writtenArguments_[i]->sizes() != c10::IntArrayRef(entry->results[i].sizes);
+      if (entry->resizes)
+        return entry;
+    }
+    if (overload_.form_ != EagerForm::Functional && overload_.functionalName_ != "aten.copy.default")
+      checkOnMeta();
+  } catch (const c10::NotImplementedError &error) {
+    return unsupported("no shape function: " + std::string(error.what_without_backtrace()));
+  }
+  request.results = entry->results;
+
+  const size_t outputs = overload_.form_ == EagerForm::Functional ? entry->results.size() : writtenArguments_.size();
+  if (outputs > entry->results.size())
+    return unsupported("expected " + std::to_string(outputs) + " results but got " +
+                       std::to_string(entry->results.size()));
+  int64_t total = 0;
+  for (size_t i = 0; i < outputs; ++i) {
+    const EagerResult &result = entry->results[i];
+    if (!result.defined)
+      continue;
+    EagerRequest::Output output;
+    output.result = static_cast<int>(i);
+    if (overload_.form_ == EagerForm::Functional) {
+      output.dtype = result.dtype;
+      output.strides = result.strides;
+    } else {
+      const at::Tensor &target = *writtenArguments_[i];
+      TORCH_CHECK(target.sizes() == c10::IntArrayRef(result.sizes), "output with shape ", target.sizes(),
+                  " doesn't match the broadcast shape ", c10::IntArrayRef(result.sizes));
+      output.dtype = target.scalar_type();
+      output.strides = target.strides().vec();
+      output.mutatesInput = tensors_[written_[i]].graphInput;
+    }
+    total += elements(result);
+    request.outputs.push_back(std::move(output));
+  }
+  entry->outputs = request.outputs;
+  entry->graphInputs = request.inputs.size();
+  if (total == 0) {
+    entry->state = EagerEntry::State::Nothing;
+    return entry;
+  }
+  if (overload_.op_.hasTag(at::Tag::nondeterministic_seeded)) {
+    EagerInput input;
+    input.kind = EagerInput::Kind::RngState;
+    input.dtype = c10::ScalarType::Long;
+    input.sizes = {2};
+    input.strides = {1};
+    request.inputs.push_back(std::move(input));
+    ++entry->graphInputs;
+  }
+  TORCH_CHECK(theCompiler(), "the compiler is not connected; import torch_neuronx instead of its extension module");
+  std::string reason;
+  entry->program = theCompiler()(request, reason);
+  if (!entry->program)
+    return unsupported(reason);
+  return entry;
+}
+
+EagerCall::Outcome EagerCall::throughTemporary(std::string &reason) {
+  // The written tensor shares memory with an argument in another layout: compute first, then copy.
+  {
+    const at::DisableRecordFunctionGuard quiet;
+    const at::AutoDispatchBelowADInplaceOrView below;
+    if (overload_.functionalName_ != "aten.copy.default")
+      checkOnMeta();
+  }
+  torch::jit::Stack arguments;
+  for (size_t i = 0; i < overload_.functional_.schema().arguments().size(); ++i)
+    arguments.push_back(argument(i));
+  if (overload_.functionalName_ == "aten.copy.default") {
+    // A contiguous image of the source cannot overlap the destination.
+    const at::Tensor &source = argument(1).toTensor();
+    at::Tensor image(emptyStrided(source.sizes(), c10::contiguous_strides(source.sizes()), source.scalar_type(),
+                                  source.device().index()));
+    if (!eagerCopy(image, source) || !eagerCopy(argument(0).toTensor(), image)) {
+      reason = "strided copies are not supported";
+      return Outcome::Fallback;
+    }
+  } else {
+    EagerOverload functional(overload_.functional_, EagerForm::Functional, overload_.functional_);
+    if (!functional.tryCall(&arguments)) {
+      reason = "the functional form is not supported";
+      return Outcome::Fallback;
+    }
+    for (size_t i = 0; i < writtenArguments_.size(); ++i) {
+      const at::Tensor target = *writtenArguments_[i];
+      target.copy_(arguments[i].toTensor());
+    }
+  }
+  EagerEntry none;
+  pushResults({}, none);
+  return Outcome::Done;
+}
+
+} // namespace neuroncore::device

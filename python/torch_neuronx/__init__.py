@@ -1,0 +1,58 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""PyTorch on a software NeuronCore: device "neuron", torch.compile(backend="neuron") and its profiler.
+
+`import torch` is enough: PyTorch loads this package by itself. Importing it by name gives its own symbols.
+"""
+
+from __future__ import annotations
+
+from . import _loading
+
+_loading.load()
+
+# The names of torch.neuron are also those of this package.
+_DEVICE_NAMES = frozenset(
+    """is_available device_count current_device set_device device get_device_properties get_device_name
+    get_device_capability is_initialized init synchronize Stream StreamContext stream current_stream default_stream
+    set_stream Event empty_cache memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_stats
+    memory_summary mem_get_info reset_peak_memory_stats reset_accumulated_memory_stats manual_seed manual_seed_all
+    seed seed_all initial_seed get_rng_state set_rng_state get_rng_state_all set_rng_state_all is_bf16_supported
+    get_amp_supported_dtype get_dynamo_metrics reset_dynamo_metrics set_per_process_memory_fraction""".split()
+)
+_TRACKING_NAMES = frozenset({"get_executed_ops", "get_fallback_ops", "clear_op_tracking"})
+_SUBMODULES = frozenset({"neuron", "profiling", "metrics", "neuron_dynamo_backend"})
+
+
+def __getattr__(name: str):
+    # Lazily: what a script never touches must not slow `import torch` down.
+    if name in _DEVICE_NAMES:
+        from . import neuron
+
+        return getattr(neuron, name)
+    if name in _TRACKING_NAMES:
+        from . import _tracking
+
+        return getattr(_tracking, name)
+    if name in _SUBMODULES:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "register_decomposition":
+        from ._dynamo.decompositions import register_decomposition
+
+        return register_decomposition
+    if name == "__version__":
+        from ._build_information import VERSION
+
+        return VERSION
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(_DEVICE_NAMES | _TRACKING_NAMES | _SUBMODULES | {"register_decomposition", "__version__"})
+
+
+def _autoload() -> None:
+    """Entry point of PyTorch's device autoload. Importing this module has done the work."""

@@ -1,0 +1,132 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""The NEFF cache on disk, shared by eager mode, compiled graphs and other processes.
+
+An entry is a folder named by its key with the NEFF and its metadata. It appears by one rename, so readers never see half
+of it; a checksum guards what they read, and a damaged entry is removed and compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import threading
+import warnings
+from dataclasses import dataclass
+
+from . import _environment
+
+NEFF_FILE = "graph.neff"
+METADATA_FILE = "metadata.json"
+_FORMAT = 1
+
+_lock = threading.Lock()
+_warned: set[str] = set()
+statistics = {"memory_hits": 0, "disk_hits": 0, "misses": 0, "damaged": 0, "writes": 0}
+
+
+@dataclass
+class Entry:
+    neff: bytes
+    # Text of the compiler: inputs, outputs, rng_increment, ...
+    metadata: dict
+    key: str
+    # The NEFF on disk; None when it could not be stored.
+    path: str | None
+
+
+def _warn_once(topic: str, message: str) -> None:
+    with _lock:
+        if topic in _warned:
+            return
+        _warned.add(topic)
+    warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+def _folder(directory: str, key: str) -> str:
+    return os.path.join(directory, key[:2], key)
+
+
+def _count(name: str) -> None:
+    with _lock:
+        statistics[name] += 1
+
+
+def load(key: str) -> Entry | None:
+    directory = _environment.cache_directory()
+    if directory is None:
+        return None
+    folder = _folder(directory, key)
+    try:
+        with open(os.path.join(folder, METADATA_FILE), "rb") as file:
+            envelope = json.loads(file.read())
+        with open(os.path.join(folder, NEFF_FILE), "rb") as file:
+            neff = file.read()
+        if (
+            envelope["format"] != _FORMAT
+            or envelope["key"] != key
+            or envelope["sha256"] != _digest(neff, envelope["metadata"])
+        ):
+            raise ValueError("checksum")
+        metadata = json.loads(envelope["metadata"])
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError as error:
+        _warn_once("read", f"the NEFF cache {directory} cannot be read and is not used: {error}")
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        _count("damaged")
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+    _count("disk_hits")
+    return Entry(neff, metadata, key, os.path.join(folder, NEFF_FILE))
+
+
+def store(key: str, neff: bytes, metadata_json: str) -> Entry:
+    metadata = json.loads(metadata_json)
+    entry = Entry(neff, metadata, key, None)
+    directory = _environment.cache_directory()
+    if directory is None:
+        return entry
+    folder = _folder(directory, key)
+    parent = os.path.dirname(folder)
+    scratch = None
+    try:
+        os.makedirs(parent, mode=0o700, exist_ok=True)
+        scratch = tempfile.mkdtemp(prefix=f".{key[:8]}-", dir=parent)
+        envelope = {"format": _FORMAT, "key": key, "sha256": _digest(neff, metadata_json), "metadata": metadata_json}
+        for name, content in ((NEFF_FILE, neff), (METADATA_FILE, json.dumps(envelope).encode())):
+            with open(os.path.join(scratch, name), "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        try:
+            os.rename(scratch, folder)
+        except OSError:
+            # Another process has stored the same program in the meantime.
+            if not os.path.isfile(os.path.join(folder, METADATA_FILE)):
+                raise
+            shutil.rmtree(scratch, ignore_errors=True)
+        scratch = None
+    except OSError as error:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+        _warn_once(
+            "write",
+            f"the NEFF cache {directory} cannot be written, so programs are compiled again in every process: {error}. "
+            "Set TORCH_NEURONX_NEFF_CACHE_DIR to a writable folder, or TORCH_NEURONX_DISABLE_NEFF_CACHE=1",
+        )
+        return entry
+    _count("writes")
+    entry.path = os.path.join(folder, NEFF_FILE)
+    return entry
+
+
+def _digest(neff: bytes, metadata_json: str) -> str:
+    digest = hashlib.sha256(metadata_json.encode())
+    digest.update(neff)
+    return digest.hexdigest()

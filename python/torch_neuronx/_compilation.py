@@ -1,0 +1,175 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""From GraphDef to a program: memory cache, disk cache, compiler."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+import torch
+
+from . import _cache, _environment
+from ._graph.builder import content_hash
+
+_lock = threading.Lock()
+_memory: dict[str, _cache.Entry] = {}
+_compiler_module: Any = None
+_fingerprint: str | None = None
+# Options that decide how a program is delivered rather than what it computes.
+_DELIVERY_OPTIONS = frozenset({"model_name"})
+
+
+def compiler():
+    """The compiler's extension module; imported at the first compilation because it is large."""
+    global _compiler_module
+    if _compiler_module is None:
+        try:
+            _compiler_module = importlib.import_module("torch_neuronx._compiler")
+        except ImportError as error:
+            raise RuntimeError(
+                f"the compiler module torch_neuronx._compiler cannot be imported: {error}; build it with "
+                "NEURON_COMPILER=ON or install the complete package"
+            ) from error
+    return _compiler_module
+
+
+def _compiler_fingerprint() -> str:
+    """Content hash of the compiler: a changed compiler must not find programs of the old one."""
+    global _fingerprint
+    if _fingerprint is not None:
+        return _fingerprint
+    loaded = sys.modules.get("torch_neuronx._compiler")
+    path = getattr(loaded, "__file__", None)
+    if path is None:
+        specification = importlib.util.find_spec("torch_neuronx._compiler")
+        path = specification.origin if specification else None
+    if path is None or not os.path.isfile(path):
+        _fingerprint = "unknown"
+        return _fingerprint
+    status = os.stat(path)
+    identity = f"{os.path.realpath(path)}:{status.st_size}:{status.st_mtime_ns}"
+    note = None
+    directory = _environment.cache_directory()
+    if directory is not None:
+        note = os.path.join(directory, "compiler-" + hashlib.sha256(identity.encode()).hexdigest()[:16])
+        try:
+            with open(note) as file:
+                text = file.read().strip()
+            if len(text) == 64:
+                _fingerprint = text
+                return _fingerprint
+        except OSError:
+            pass
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 22):
+            digest.update(block)
+    _fingerprint = digest.hexdigest()
+    if note is not None:
+        try:
+            os.makedirs(os.path.dirname(note), mode=0o700, exist_ok=True)
+            scratch = f"{note}.{os.getpid()}"
+            with open(scratch, "w") as file:
+                file.write(_fingerprint)
+            os.replace(scratch, note)
+        except OSError:
+            pass
+    return _fingerprint
+
+
+def cache_key(graph, options: dict[str, Any]) -> str:
+    from ._build_information import VERSION
+
+    relevant = {name: value for name, value in options.items() if name not in _DELIVERY_OPTIONS}
+    parts = {
+        "options": relevant,
+        "compiler": _compiler_fingerprint(),
+        "package": VERSION,
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+    }
+    digest = hashlib.sha256(content_hash(graph))
+    digest.update(json.dumps(parts, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def compile_graph(graph, options: dict[str, Any]) -> _cache.Entry:
+    """The program of a graph. Raises the compiler's exceptions."""
+    key = cache_key(graph, options)
+    with _lock:
+        entry = _memory.get(key)
+    if entry is not None:
+        _cache.statistics["memory_hits"] += 1
+        return entry
+    entry = _cache.load(key)
+    if entry is None:
+        _cache.statistics["misses"] += 1
+        result = compiler().compile(graph.SerializeToString(deterministic=True), json.dumps(options, sort_keys=True))
+        entry = _cache.store(key, bytes(result.neff), result.metadata_json)
+    _preserve(graph, entry)
+    with _lock:
+        entry = _memory.setdefault(key, entry)
+    return entry
+
+
+def program_of(entry: _cache.Entry, label: str, kernel_name: str):
+    """The launchable program of a cache entry."""
+    from . import _C
+
+    metadata = entry.metadata
+    inputs = [
+        (item["name"], item["role"], -1 if item.get("index") is None else int(item["index"]))
+        for item in metadata["inputs"]
+    ]
+    outputs = [
+        (item["name"], -1 if item.get("alias_input") is None else int(item["alias_input"]))
+        for item in metadata["outputs"]
+    ]
+    return _C.Program(
+        neff=entry.neff,
+        label=label,
+        kernel_name=kernel_name,
+        hash=entry.key,
+        inputs=inputs,
+        outputs=outputs,
+        rng_increment=int(metadata.get("rng_increment", 0)),
+    )
+
+
+def neff_path(key: str) -> str | None:
+    """Where the NEFF of a program is on disk, if it is."""
+    with _lock:
+        entry = _memory.get(key)
+    return entry.path if entry else None
+
+
+def clear_memory() -> None:
+    with _lock:
+        _memory.clear()
+
+
+def _preserve(graph, entry: _cache.Entry) -> None:
+    directory = _environment.debug_directory()
+    if directory is None:
+        return
+    rank = os.environ.get("RANK", "0")
+    stem = f"{graph.name or 'graph'}_{time.time_ns()}"
+    from google.protobuf import text_format
+
+    for folder, name, content in (
+        ("graph_def", stem + ".graphdef", graph.SerializeToString(deterministic=True)),
+        ("graph_def", stem + ".graphdef.txt", text_format.MessageToString(graph).encode()),
+        ("neff", stem + ".neff", entry.neff),
+    ):
+        target = os.path.join(directory, folder, f"proc_{rank}")
+        os.makedirs(target, exist_ok=True)
+        with open(os.path.join(target, name), "wb") as file:
+            file.write(content)

@@ -1,0 +1,30 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""Automatic choice of the backend: torch.compile without `backend` uses ours for graphs with neuron tensors.
+
+The default backend, Inductor, has no code generator for the device and fails on such graphs. PyTorch has no public hook
+for this, so the default backend's wrapper class is extended; when its shape changes, the choice is simply not made and
+backend="neuron" has to be named.
+"""
+
+from __future__ import annotations
+
+import torch
+
+
+def install() -> None:
+    wrapper = getattr(torch, "_TorchCompileInductorWrapper", None)
+    original = getattr(wrapper, "__call__", None)
+    if original is None or getattr(original, "_neuron_selection", False):
+        return
+
+    def select(self, model_, inputs_):
+        if any(isinstance(value, torch.Tensor) and value.device.type == "neuron" for value in inputs_):
+            from .backend import neuron_backend
+
+            return neuron_backend(model_, inputs_)
+        return original(self, model_, inputs_)
+
+    select._neuron_selection = True
+    wrapper.__call__ = select

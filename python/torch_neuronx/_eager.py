@@ -1,0 +1,78 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""Eager mode's side of the compiler: the list of overloads, and one-node graphs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from . import _environment
+
+_OVERLOADS_FILE = os.path.join(os.path.dirname(__file__), "data", "overloads.txt")
+
+
+def overloads() -> list[str]:
+    """The overloads the compiler lowers, as the build wrote them down ("aten.mul.Tensor")."""
+    with open(_OVERLOADS_FILE, encoding="utf-8") as file:
+        return [line for line in (raw.strip() for raw in file) if line and not line.startswith("#")]
+
+
+def register(extension) -> None:
+    extension.register_eager_overloads(overloads())
+    extension.set_eager_compiler(compile_call)
+
+
+def _with_values(argument: Any, values: list[Any], reference_type: type) -> Any:
+    if isinstance(argument, reference_type):
+        return values[argument.index]
+    if isinstance(argument, list):
+        return [_with_values(item, values, reference_type) for item in argument]
+    return argument
+
+
+def compile_call(**request):
+    """Compiles one call. Returns a program, or text that says why the compiler does not support it."""
+    try:
+        return _compile_call(**request)
+    except TypeError as error:
+        # Python would take a TypeError out of `a * b` for "not implemented" and lose the message.
+        raise RuntimeError(f"compiling {request['op']} failed: {error}") from error
+
+
+def _compile_call(op: str, inputs, arguments, results, outputs):
+    from . import _C, _compilation
+    from ._graph.builder import GraphBuilder, UnsupportedGraph
+
+    try:
+        builder = GraphBuilder(op, "eager")
+        values: list[Any] = []
+        for position, (kind, dtype, sizes, strides, wrapped) in enumerate(inputs):
+            if kind == "tensor":
+                values.append(builder.add_tensor_input(f"input{position}", dtype, sizes, strides))
+            elif kind == "scalar":
+                values.append(builder.add_scalar_input(f"scalar{position}", dtype, wrapped))
+            else:
+                values.append(builder.add_rng_state())
+        node_arguments = [_with_values(argument, values, _C.InputReference) for argument in arguments]
+        produced = builder.add_node(op, node_arguments, results)
+        for result, dtype, strides, mutates in outputs:
+            value = produced[result]
+            node_dtype, sizes, _ = results[result]
+            if node_dtype != dtype:
+                value = builder.add_conversion(value, dtype, sizes, strides)
+            builder.add_output(value, dtype, sizes, strides, mutates)
+    except UnsupportedGraph as error:
+        return str(error)
+
+    unsupported = _compilation.compiler().UnsupportedError
+    options = _environment.compile_options()
+    options["container"] = "memory"
+    try:
+        entry = _compilation.compile_graph(builder.graph, options)
+    except unsupported as error:
+        return getattr(error, "message", None) or str(error)
+    name = op.split(".", 2)[1]
+    label = op.replace(".", "::", 1).removesuffix(".default")
+    return _compilation.program_of(entry, label, f"neff:{name}")
