@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The content of one NEFF in memory, and its two codecs: the container of the public documentation with our own
-// instruction streams inside (docs/Encoding.md, docs/Neff.md). Reading is a trust boundary: a Neff that readNeff returns
-// is well formed (every index, offset, extent and access pattern checked against its buffer).
+// instruction streams inside (docs/Encoding.md, docs/Neff.md). Reading is a trust boundary: a Neff that readNeff
+// returns is well formed (every index, offset, extent and access pattern checked against its buffer).
 
 #ifndef NEURON_NEFF_NEFF_H
 #define NEURON_NEFF_NEFF_H
@@ -72,6 +72,9 @@ struct Neff {
   std::string metricsJson = "{}";
 };
 
+/// Everything that readNeff guarantees and writeNeff requires: variables, instructions on the target, static accesses.
+Status verifyNeff(const Neff &neff);
+
 struct WriteOptions {
   /// False: an uncompressed tar payload (the in-memory container of eager one-op graphs).
   bool compress = true;
@@ -82,6 +85,8 @@ Expected<std::vector<uint8_t>> writeNeff(const Neff &neff, const WriteOptions &o
 
 struct ReadOptions {
   bool validateHash = true;
+  /// Bound of what the archive may unpack to.
+  uint64_t maxUnpackedBytes = uint64_t(1) << 36;
 };
 Expected<Neff> readNeff(std::span<const uint8_t> bytes, const ReadOptions &options = {});
 
