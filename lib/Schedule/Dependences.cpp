@@ -427,6 +427,7 @@ void DependenceAnalysis::finish(WaitTable &waits) {
       } else if (wait.anchor < 0 && wait.immediate <= 0) {
         continue;
       }
+      wait.anchorDepth = flat_.depthOf(wait.anchor);
       waits.waits.push_back(wait);
     }
   }

@@ -23,7 +23,8 @@ inline constexpr int32_t kFirstDmaColumn = isa::kNumStreams;
 /// A wait on a column. Values of DMA counters are in transfers.
 struct CounterWait {
   int32_t column = 0;
-  int32_t anchor = -1; // index in FlatProgram::loops
+  int32_t anchor = -1;     // index in FlatProgram::loops
+  int32_t anchorDepth = 0; // set when the table is finished
   int32_t immediate = 0;
   bool armedAfterFirstPass = false;
   bool kept = false;      // set by elimination: not implied at every visit

@@ -55,6 +55,8 @@ void Elimination::enterKernel(int32_t numDmaCounters) {
 }
 
 void Elimination::visitBoundary(int stream, std::span<CounterWait> waits, bool ticks) {
+  passStarts_.assign(width_, 0);
+  passes_.assign(1, 0);
   judge(stream, waits);
   if (ticks)
     tick(stream);
@@ -64,6 +66,13 @@ void Elimination::walkBody(int32_t kernel, WaitTable &waits) {
   kernel_ = kernel;
   waits_ = &waits;
   const FlatKernel &range = flat_.kernels[kernel];
+  int32_t depths = 1;
+  for (int32_t loop = range.firstLoop; loop < range.endLoop; ++loop)
+    depths = std::max(depths, flat_.loops[loop].depth + 1);
+  passStarts_.assign(size_t(depths) * width_, 0);
+  passes_.assign(depths, 0);
+  if (snapshots_.size() < size_t(depths))
+    snapshots_.resize(depths);
   walkItems(range.firstItem, range.endItem);
 }
 
@@ -87,16 +96,6 @@ void Elimination::visitSite(int32_t site) {
     transfer(s.stream, kFirstDmaColumn + flat_.dmaSites[s.dma].counter);
   else if (s.ticks)
     tick(s.stream);
-}
-
-int32_t Elimination::valueOf(const CounterWait &wait) const {
-  if (wait.anchor < 0)
-    return wait.immediate;
-  return loops_[flat_.loops[wait.anchor].depth - 1].counts[wait.column] + wait.immediate;
-}
-
-bool Elimination::disarmed(const CounterWait &wait) const {
-  return wait.armedAfterFirstPass && loops_[flat_.loops[wait.anchor].depth - 1].pass == 0;
 }
 
 /// What the producer of that update had seen; null if it is too long ago.
@@ -178,18 +177,13 @@ void Elimination::transfer(int stream, int32_t column) {
 
 void Elimination::walkLoop(int32_t index) {
   const FlatLoop &loop = flat_.loops[index];
-  if (size_t(loop.depth) > loops_.size())
-    loops_.resize(loop.depth);
   auto use = oldestUse_; // of the passes walked so far and of what stands before the loop
   // The passes that are walked whatever happens at the end: the last, and the last that runs all copies.
   int64_t tail = loop.lastCopy() == loop.copies - 1 ? 1 : 2;
   int comparisons = -1; // without a snapshot yet
   for (int64_t pass = 0; pass < loop.passes;) {
-    {
-      LoopState &state = loops_[loop.depth - 1];
-      state.counts = counts_;
-      state.pass = pass;
-    }
+    std::copy_n(counts_.data(), width_, passStarts_.data() + size_t(loop.depth) * width_);
+    passes_[loop.depth] = pass;
     oldestUse_.fill(-1);
     int32_t copies = pass == loop.passes - 1 ? loop.lastCopy() + 1 : loop.copies;
     walkItems(flat_.copyItems[loop.firstCopyItem], flat_.copyItems[loop.firstCopyItem + copies]);
@@ -199,7 +193,7 @@ void Elimination::walkLoop(int32_t index) {
     int64_t skippable = loop.passes - pass - tail;
     if (skippable <= 0)
       continue;
-    Snapshot &snapshot = loops_[loop.depth - 1].snapshot;
+    Snapshot &snapshot = snapshots_[loop.depth];
     bool isSteady = comparisons >= 0 && steady(loop, snapshot);
     if (isSteady || comparisons >= kMaxComparisons) {
       skip(loop, snapshot, skippable, isSteady);

@@ -43,11 +43,6 @@ private:
     std::vector<int32_t> counts;
     std::array<int32_t, isa::kNumStreams> newest;
   };
-  struct LoopState {
-    std::vector<int32_t> counts; // at the start of the pass
-    int64_t pass = 0;
-    Snapshot snapshot;
-  };
   struct Pending {
     CounterWait *wait;
     int32_t value;
@@ -65,8 +60,10 @@ private:
   void walkLoop(int32_t loop);
   void visitSite(int32_t site);
   void judge(int stream, std::span<CounterWait> waits);
-  int32_t valueOf(const CounterWait &wait) const;
-  bool disarmed(const CounterWait &wait) const;
+  int32_t valueOf(const CounterWait &wait) const {
+    return passStarts_[size_t(wait.anchorDepth) * width_ + wait.column] + wait.immediate;
+  }
+  bool disarmed(const CounterWait &wait) const { return wait.armedAfterFirstPass && passes_[wait.anchorDepth] == 0; }
   const int32_t *factsOf(int32_t column, int32_t value);
   void learn(int stream, int32_t column, int32_t value);
   void tick(int stream);
@@ -88,7 +85,10 @@ private:
 
   int32_t kernel_ = 0;
   WaitTable *waits_ = nullptr;
-  std::vector<LoopState> loops_; // by depth - 1
+  /// By depth of the loops around the current place; depth 0 is the kernel, whose counts are absolute.
+  std::vector<int32_t> passStarts_; // counts at the start of the current pass
+  std::vector<int64_t> passes_;
+  std::vector<Snapshot> snapshots_;
   std::vector<Pending> pending_;
   std::vector<int32_t> delta_;
 };

@@ -43,7 +43,9 @@ private:
       count += site.stream == index_;
     for (const FlatLoop &loop : flat_.loops)
       count += (loop.streams >> index_ & 1) * 8;
-    stream_.reserve(count + count / 4);
+    for (const Kernel &kernel : program_.kernels)
+      count += (kernel.entry.size() + kernel.exit.size()) / 4 + 1;
+    stream_.reserve(count + count / 8);
   }
 
   Status writeKernel(int32_t kernel) {

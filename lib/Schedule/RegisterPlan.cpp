@@ -229,6 +229,10 @@ Status RegisterPlan::planTerms(int32_t index, int side, PlannedSite &out) {
   for (const PassTerm &term : terms.subspan(combined))
     terms_.push_back(planTerm(site.loop, term));
   out.numTerms[side] = uint32_t(terms_.size()) - out.firstTerm[side];
+  if (out.numTerms[side] > 0 && site.instruction->code.dgeMode == isa::DgeMode::Static)
+    return Error(ErrorKind::InvalidInput,
+                 "expected dge_mode hardware or software for a transfer whose HBM address moves "
+                 "with a loop but got static; its descriptors are built before execution");
   return Status::success();
 }
 

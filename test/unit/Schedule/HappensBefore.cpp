@@ -64,8 +64,8 @@ private:
           Operation op{&code, stream, pc[stream], {}, {}, false, false, {}, 0};
           bool holds = true;
           for (int i = 0; i < code.numWaits; ++i) {
-            int32_t value = int32_t(uint32_t(registers[stream][code.waits[i].valueRegister]) +
-                                    uint32_t(code.waits[i].immediate));
+            int32_t value =
+                int32_t(uint32_t(registers[stream][code.waits[i].valueRegister]) + uint32_t(code.waits[i].immediate));
             holds &= semaphores[code.waits[i].semaphore] - int64_t(value) >= 0;
             op.waits.push_back({code.waits[i].semaphore, value});
             op.waitEpochs.push_back(epochs[code.waits[i].semaphore]);
@@ -110,8 +110,10 @@ private:
 
   void solve() {
     order_.assign(2 * operations_.size() * words_, 0);
-    for (bool changed = true; changed;) {
-      std::vector<Word> next(order_.size(), 0);
+    proven_.assign(operations_.size(), {});
+    int round = 0;
+    for (bool changed = true; changed && round < options_.maxRounds; ++round) {
+      std::vector<Word> next = order_; // what is proven stays proven
       std::array<int64_t, isa::kNumStreams> latest, latestCompute;
       latest.fill(-1);
       latestCompute.fill(-1);
@@ -119,6 +121,8 @@ private:
         const Operation &op = operations_[i];
         if (latest[op.stream] >= 0)
           precede(next, passed(latest[op.stream]), passed(i));
+        for (size_t event : proven_[i])
+          precede(next, event, passed(i)); // what came before it may have grown
         for (size_t w = 0; w < op.waits.size(); ++w)
           proveWait(next, i, w);
         precede(next, passed(i), complete(i));
@@ -133,7 +137,16 @@ private:
     }
   }
 
-  void proveWait(std::vector<Word> &next, size_t waiter, size_t w) const {
+  bool knows(const std::vector<Word> &next, size_t waiter, size_t event) const {
+    return next[passed(waiter) * words_ + event / 64] >> (event % 64) & 1;
+  }
+
+  void prove(std::vector<Word> &next, size_t event, size_t waiter) {
+    proven_[waiter].push_back(event);
+    precede(next, event, passed(waiter));
+  }
+
+  void proveWait(std::vector<Word> &next, size_t waiter, size_t w) {
     auto [semaphore, value] = operations_[waiter].waits[w];
     auto found = updates_.find({semaphore, operations_[waiter].waitEpochs[w]});
     if (value <= 0 || found == updates_.end())
@@ -141,13 +154,14 @@ private:
     const std::vector<size_t> &updates = found->second;
     if (!operations_[updates[0]].isTransfer) {
       // Updates of one engine, in order.
-      size_t proven = updates[size_t(value) - 1];
-      if (proven < waiter)
-        precede(next, complete(proven), passed(waiter));
+      size_t update = updates[size_t(value) - 1];
+      if (update < waiter && !knows(next, waiter, complete(update)))
+        prove(next, complete(update), waiter);
       return;
     }
-    for (size_t transfer : updates) {
-      if (transfer >= waiter)
+    for (size_t i = updates.size(); i-- > 0;) {
+      size_t transfer = updates[i];
+      if (transfer >= waiter || knows(next, waiter, complete(transfer)))
         continue;
       int64_t possible = 15;
       for (size_t other : updates)
@@ -155,15 +169,15 @@ private:
             !before(passed(waiter), passed(other)))
           possible += 16;
       if (possible < value)
-        precede(next, complete(transfer), passed(waiter));
+        prove(next, complete(transfer), waiter);
     }
     bool oneIssuer = std::all_of(updates.begin(), updates.end(), [&](size_t other) {
       return operations_[other].stream == operations_[updates[0]].stream;
     });
-    if (oneIssuer && options_.useIssueFacts)
+    if (oneIssuer)
       for (size_t k = 0; k < updates.size() && value > 16 * int64_t(k); ++k)
-        if (updates[k] < waiter)
-          precede(next, passed(updates[k]), passed(waiter));
+        if (updates[k] < waiter && !knows(next, waiter, passed(updates[k])))
+          prove(next, passed(updates[k]), waiter);
   }
 
   std::string name(size_t op) const {
@@ -181,7 +195,8 @@ private:
       for (size_t op = 0; op < operations_.size(); ++op) {
         const Operation &o = operations_[op];
         for (auto [semaphore, value] : o.waits)
-          if (covers(semaphore) && !(op < clear ? before(passed(op), passed(clear)) : before(passed(clear), passed(op))))
+          if (covers(semaphore) &&
+              !(op < clear ? before(passed(op), passed(clear)) : before(passed(clear), passed(op))))
             return cat("wait of ", name(op), " is not ordered with the clear at ", name(clear));
         if (o.code->update.op != isa::UpdateOp::None && covers(o.code->update.semaphore) &&
             !(op < clear ? before(complete(op), passed(clear)) : before(passed(clear), passed(op))))
@@ -229,7 +244,8 @@ private:
   std::vector<Operation> operations_;
   std::map<std::pair<int, int>, std::vector<size_t>> updates_; // (semaphore, epoch)
   size_t words_ = 0;
-  std::vector<Word> order_; // per event, the events before it
+  std::vector<Word> order_;                 // per event, the events before it
+  std::vector<std::vector<size_t>> proven_; // per operation, events its waits prove
 };
 
 } // namespace

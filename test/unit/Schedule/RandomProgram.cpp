@@ -62,6 +62,7 @@ private:
     Part dst, src0, src1;
     int sources = 0;
     bool accumulate = false;
+    bool vectorScalar = false, result = false;
     HbmPart hbm0, hbm1;
     int columns = kTileWords;
     int64_t trips = 0;
@@ -170,6 +171,8 @@ private:
     choice.dst = drawPart(psumAllowed, sbuf, 0);
     choice.src0 = drawPart(psumAllowed, sbuf, 0);
     choice.src1 = drawPart(psumAllowed, sbuf, 0);
+    choice.vectorScalar = pick(3) == 0;
+    choice.result = pick(3) == 0;
     return choice;
   }
 
@@ -254,10 +257,27 @@ private:
       if (choice.sources == 0)
         builder_.compute(choice.engine, tile(choice.dst), {});
       else if (choice.sources == 1)
-        builder_.compute(choice.engine, tile(choice.dst), {tile(choice.src0)});
+        buildUnary(choice);
       else
         builder_.compute(choice.engine, tile(choice.dst), {tile(choice.src0), tile(choice.src1)});
     }
+  }
+
+  /// With a vector of scalars, and on the scalar engine with a running sum, as further operands.
+  void buildUnary(const Choice &choice) {
+    Instruction &instruction = builder_.compute(choice.engine, tile(choice.dst), {tile(choice.src0)});
+    Tile other = tile(choice.src1);
+    if (choice.engine == isa::Engine::Scalar && choice.result) {
+      instruction.code.opcode = isa::Opcode::Activation;
+      instruction.code.tiles[2] = instruction.code.tiles[1];
+      instruction.code.tiles[2].space = other.space;
+      instruction.code.tiles[2].byteOffset = uint32_t(other.word * 4);
+      instruction.code.tiles[2].count[3] = 1;
+    } else if (choice.vectorScalar) {
+      instruction.code.opcode = isa::Opcode::TensorScalar;
+    }
+    if (choice.vectorScalar && instruction.code.opcode != isa::Opcode::TensorCopy)
+      instruction.code.scalars[1] = isa::ScalarOperand::vector(other.space, uint32_t(other.word * 4));
   }
 
   std::mt19937_64 random_;

@@ -82,6 +82,10 @@ Effects effectsOf(const isa::Instruction &code, const Layout &layout, const Regi
   Effects effects;
   const isa::InstructionInfo &info = isa::instructionInfo(code.opcode);
   effects.elementwise = info.group == isa::Group::Dma;
+  for (const isa::ScalarOperand &scalar : code.scalars)
+    if (scalar.kind == isa::ScalarOperand::Kind::Vector)
+      for (int p = 0; p < code.tiles[1].numPartitions; ++p)
+        effects.reads.push_back(layout.onChip(scalar.space, code.tiles[1].startPartition + p, scalar.byteOffset));
   for (int slot = 0; slot < info.numTiles; ++slot) {
     const isa::TilePattern &tile = code.tiles[slot];
     if (!tile.present())
@@ -423,8 +427,7 @@ private:
     switch (part.stage++) {
     case 0:
       for (size_t i : part.elements)
-        part.values.push_back(
-            elementValue(*transfer.code, transfer.count, i, memory_[transfer.effects.reads[i]]));
+        part.values.push_back(elementValue(*transfer.code, transfer.count, i, memory_[transfer.effects.reads[i]]));
       return;
     case 1:
       for (size_t i = 0; i < part.elements.size(); ++i)
