@@ -1,0 +1,92 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The function observer: executes the five instruction streams of a NEFF on a software NeuronCore. A program is decoded
+// once (LoadedProgram) and then executed on a core with HBM variables bound to host memory. Results do not depend on the
+// order in which engines advance, on the number of threads or on the CPU. docs/Emulator.md describes the semantics.
+
+#ifndef NEURON_EMULATOR_EMULATOR_H
+#define NEURON_EMULATOR_EMULATOR_H
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "neuron/Isa/Instruction.h"
+#include "neuron/Neff/Neff.h"
+#include "neuron/Support/Error.h"
+#include "neuron/Target/MachineModel.h"
+
+namespace neuroncore::emulator {
+
+/// Values that sequencers loaded from memory and that decide what is executed or transferred (branches, waits, sizes), in
+/// stream order. With them the timing and the checker follow the same path as the execution. Empty for a program whose
+/// path does not depend on data.
+struct ControlTrace {
+  std::array<std::vector<int32_t>, isa::kNumStreams> loads;
+
+  bool empty() const;
+  void clear();
+  bool operator==(const ControlTrace &) const = default;
+};
+
+class LoadedProgram {
+public:
+  /// `neff` as readNeff returns it. The model must outlive the program.
+  static Expected<std::shared_ptr<const LoadedProgram>> load(std::shared_ptr<const neff::Neff> neff,
+                                                             const target::MachineModel &model);
+  ~LoadedProgram();
+  LoadedProgram(const LoadedProgram &) = delete;
+  LoadedProgram &operator=(const LoadedProgram &) = delete;
+
+  const neff::Neff &neff() const;
+  const target::MachineModel &model() const;
+  /// Whether an execution produces a non-empty ControlTrace.
+  bool pathDependsOnData() const;
+
+  struct Impl;
+  const Impl &impl() const { return *impl_; }
+
+private:
+  explicit LoadedProgram(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+struct ExecuteOptions {
+  /// Receives the control trace when not null.
+  ControlTrace *trace = nullptr;
+  /// Checked at intervals; an execution that sees true stops with an error.
+  const std::atomic<bool> *cancel = nullptr;
+  /// Stops with an error after so many instructions (0: no limit); a guard against programs that never end.
+  uint64_t maxInstructions = 0;
+};
+
+/// One NeuronCore: SBUF, PSUM, registers, semaphores. Executes one program at a time; not thread-safe. The model must
+/// outlive the core.
+class Core {
+public:
+  /// `threads` host threads share the work of large instructions (1: none besides the caller).
+  static Expected<std::unique_ptr<Core>> create(const target::MachineModel &model, int threads = 1);
+  ~Core();
+  Core(const Core &) = delete;
+  Core &operator=(const Core &) = delete;
+
+  /// `variables`: host memory of each variable of the NEFF, by var_id, of at least Variable::bytes bytes; constants hold
+  /// their data. After an error the contents of outputs and scratch are undefined.
+  Status execute(const LoadedProgram &program, std::span<void *const> variables, const ExecuteOptions &options = {});
+  void setThreads(int threads);
+  int threads() const;
+
+  struct Impl;
+
+private:
+  explicit Core(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace neuroncore::emulator
+
+#endif // NEURON_EMULATOR_EMULATOR_H

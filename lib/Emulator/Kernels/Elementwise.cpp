@@ -1,0 +1,254 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ALU operators of the vector engine over rows: tensor op tensor, tensor op scalar, and pairs of scalar operators in
+// one pass over memory.
+
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lib/Emulator/Kernels/Elementwise.cpp"
+#include "hwy/foreach_target.h" // IWYU pragma: keep
+
+#include "hwy/highway.h"
+
+#include "lib/Emulator/Kernels/Kernels.h"
+#include "lib/Emulator/Kernels/VectorMath-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace neuroncore::emulator {
+namespace HWY_NAMESPACE {
+
+using isa::AluOp;
+
+// One functor per operator: apply(a, b) with a the element and b the second operand.
+#define NEURON_OPERATOR(NAME, EXPRESSION)                                                                              \
+  struct NAME {                                                                                                        \
+    static HWY_INLINE Vector apply(Vector a, Vector b) { return EXPRESSION; }                                          \
+  }
+NEURON_OPERATOR(Bypass, a);
+NEURON_OPERATOR(Add, hn::Add(a, b));
+NEURON_OPERATOR(Subtract, hn::Sub(a, b));
+NEURON_OPERATOR(Multiply, hn::Mul(a, b));
+NEURON_OPERATOR(Divide, hn::Div(a, b));
+NEURON_OPERATOR(Maximum, maximum(a, b));
+NEURON_OPERATOR(Minimum, minimum(a, b));
+NEURON_OPERATOR(AbsMax, maximum(hn::Abs(a), hn::Abs(b)));
+NEURON_OPERATOR(AbsMin, minimum(hn::Abs(a), hn::Abs(b)));
+NEURON_OPERATOR(LogicalAnd, boolean(hn::And(hn::Ne(a, hn::Zero(floatTag)), hn::Ne(b, hn::Zero(floatTag)))));
+NEURON_OPERATOR(LogicalOr, boolean(hn::Or(hn::Ne(a, hn::Zero(floatTag)), hn::Ne(b, hn::Zero(floatTag)))));
+NEURON_OPERATOR(LogicalXor, boolean(hn::Xor(hn::Ne(a, hn::Zero(floatTag)), hn::Ne(b, hn::Zero(floatTag)))));
+NEURON_OPERATOR(Equal, boolean(hn::Eq(a, b)));
+NEURON_OPERATOR(NotEqual, boolean(hn::Ne(a, b)));
+NEURON_OPERATOR(GreaterEqual, boolean(hn::Ge(a, b)));
+NEURON_OPERATOR(Greater, boolean(hn::Gt(a, b)));
+NEURON_OPERATOR(LessEqual, boolean(hn::Le(a, b)));
+NEURON_OPERATOR(Less, boolean(hn::Lt(a, b)));
+NEURON_OPERATOR(AbsoluteValue, hn::Abs(a));
+NEURON_OPERATOR(Square, hn::Mul(a, a));
+NEURON_OPERATOR(Relu, maximum(a, hn::Zero(floatTag)));
+NEURON_OPERATOR(Rsqrt, hn::Div(constant(1.0f), hn::Sqrt(a)));
+NEURON_OPERATOR(Reciprocal, hn::Div(constant(1.0f), a));
+#undef NEURON_OPERATOR
+
+template <class Op> struct Reversed {
+  static HWY_INLINE Vector apply(Vector a, Vector b) { return Op::apply(b, a); }
+};
+
+template <class Op, class A, class B, class O>
+void tensorTensor(int64_t rows, int64_t n, ConstRows a, ConstRows b, MutableRows out) {
+  const int64_t lanes = hn::Lanes(floatTag);
+  const bool prefetch = n * int64_t(sizeof(float)) <= kPrefetchBytes;
+  for (int64_t r = 0; r < rows; ++r) {
+    const A *HWY_RESTRICT pa = reinterpret_cast<const A *>(static_cast<const char *>(a.base) + r * a.stride);
+    const B *HWY_RESTRICT pb = reinterpret_cast<const B *>(static_cast<const char *>(b.base) + r * b.stride);
+    // Not restrict: the output may be one of the inputs.
+    O *po = reinterpret_cast<O *>(static_cast<char *>(out.base) + r * out.stride);
+    if (prefetch && r + kPrefetchRows < rows) {
+      prefetchRow(reinterpret_cast<const char *>(pa) + kPrefetchRows * a.stride, n * sizeof(A));
+      prefetchRow(reinterpret_cast<const char *>(pb) + kPrefetchRows * b.stride, n * sizeof(B));
+      prefetchRowForWrite(reinterpret_cast<const char *>(po) + kPrefetchRows * out.stride, n * sizeof(O));
+    }
+    int64_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+      const Vector v0 = Op::apply(loadVector(pa + i), loadVector(pb + i));
+      const Vector v1 = Op::apply(loadVector(pa + i + lanes), loadVector(pb + i + lanes));
+      storeVector(v0, po + i);
+      storeVector(v1, po + i + lanes);
+    }
+    for (; i + lanes <= n; i += lanes)
+      storeVector(Op::apply(loadVector(pa + i), loadVector(pb + i)), po + i);
+    if (i < n)
+      storePartial(Op::apply(loadVector(pa + i), loadVector(pb + i)), po + i, n - i);
+  }
+}
+
+template <class Op0, class Op1, class A, class O>
+void tensorScalar(int64_t rows, int64_t n, ConstRows a, RowScalars s0, RowScalars s1, MutableRows out) {
+  const int64_t lanes = hn::Lanes(floatTag);
+  const bool prefetch = n * int64_t(sizeof(float)) <= kPrefetchBytes;
+  for (int64_t r = 0; r < rows; ++r) {
+    const A *pa = reinterpret_cast<const A *>(static_cast<const char *>(a.base) + r * a.stride);
+    O *po = reinterpret_cast<O *>(static_cast<char *>(out.base) + r * out.stride);
+    if (prefetch && r + kPrefetchRows < rows) {
+      prefetchRow(reinterpret_cast<const char *>(pa) + kPrefetchRows * a.stride, n * sizeof(A));
+      prefetchRowForWrite(reinterpret_cast<const char *>(po) + kPrefetchRows * out.stride, n * sizeof(O));
+    }
+    const Vector x0 = constant(s0.at(r));
+    const Vector x1 = constant(s1.at(r));
+    int64_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+      const Vector v0 = Op1::apply(Op0::apply(loadVector(pa + i), x0), x1);
+      const Vector v1 = Op1::apply(Op0::apply(loadVector(pa + i + lanes), x0), x1);
+      storeVector(v0, po + i);
+      storeVector(v1, po + i + lanes);
+    }
+    for (; i + lanes <= n; i += lanes)
+      storeVector(Op1::apply(Op0::apply(loadVector(pa + i), x0), x1), po + i);
+    if (i < n)
+      storePartial(Op1::apply(Op0::apply(loadVector(pa + i), x0), x1), po + i, n - i);
+  }
+}
+
+/// pow as in C, through double: correctly rounded but for rare ties.
+void powerRows(int64_t rows, int64_t n, ConstRows a, ConstRows b, MutableRows out) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *pa = reinterpret_cast<const float *>(static_cast<const char *>(a.base) + r * a.stride);
+    const float *pb = reinterpret_cast<const float *>(static_cast<const char *>(b.base) + r * b.stride);
+    float *po = reinterpret_cast<float *>(static_cast<char *>(out.base) + r * out.stride);
+    for (int64_t i = 0; i < n; ++i)
+      po[i] = float(std::pow(double(pa[i]), double(pb[i])));
+  }
+}
+
+template <bool Reverse>
+void powerScalarRows(int64_t rows, int64_t n, ConstRows a, RowScalars s0, RowScalars, MutableRows out) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *pa = reinterpret_cast<const float *>(static_cast<const char *>(a.base) + r * a.stride);
+    float *po = reinterpret_cast<float *>(static_cast<char *>(out.base) + r * out.stride);
+    const double s = s0.at(r);
+    for (int64_t i = 0; i < n; ++i)
+      po[i] = float(Reverse ? std::pow(s, double(pa[i])) : std::pow(double(pa[i]), s));
+  }
+}
+
+template <class Op> void addOperator(ElementwiseTable &table, AluOp op) {
+  const int i = int(op);
+  table.tensorTensor[i][0][0][0] = tensorTensor<Op, float, float, float>;
+  table.tensorScalar[i][0] = tensorScalar<Op, Bypass, float, float>;
+  table.tensorScalar[i][1] = tensorScalar<Reversed<Op>, Bypass, float, float>;
+}
+
+template <class Op> void addUnary(ElementwiseTable &table, AluOp op) {
+  const int i = int(op);
+  table.tensorTensor[i][0][0][0] = tensorTensor<Op, float, float, float>;
+  table.tensorScalar[i][0] = tensorScalar<Op, Bypass, float, float>;
+  table.tensorScalar[i][1] = table.tensorScalar[i][0];
+}
+
+/// Frequent operators read and write bf16 in place.
+template <class Op> void addFused(ElementwiseTable &table, AluOp op) {
+  addOperator<Op>(table, op);
+  const int i = int(op);
+  table.tensorTensor[i][0][0][1] = tensorTensor<Op, float, float, uint16_t>;
+  table.tensorTensor[i][0][1][0] = tensorTensor<Op, float, uint16_t, float>;
+  table.tensorTensor[i][0][1][1] = tensorTensor<Op, float, uint16_t, uint16_t>;
+  table.tensorTensor[i][1][0][0] = tensorTensor<Op, uint16_t, float, float>;
+  table.tensorTensor[i][1][0][1] = tensorTensor<Op, uint16_t, float, uint16_t>;
+  table.tensorTensor[i][1][1][0] = tensorTensor<Op, uint16_t, uint16_t, float>;
+  table.tensorTensor[i][1][1][1] = tensorTensor<Op, uint16_t, uint16_t, uint16_t>;
+}
+
+template <class Op0, class Op1> void addPair(ElementwiseTable &table, int first, int second) {
+  table.pair[first][second][0][0] = tensorScalar<Op0, Op1, float, float>;
+  table.pair[first][second][0][1] = tensorScalar<Op0, Op1, float, uint16_t>;
+  table.pair[first][second][1][0] = tensorScalar<Op0, Op1, uint16_t, float>;
+  table.pair[first][second][1][1] = tensorScalar<Op0, Op1, uint16_t, uint16_t>;
+}
+
+/// The order is that of pairIndex.
+template <class Op0> void addPairs(ElementwiseTable &table, int first) {
+  addPair<Op0, Bypass>(table, first, 0);
+  addPair<Op0, Add>(table, first, 1);
+  addPair<Op0, Reversed<Subtract>>(table, first, 2);
+  addPair<Op0, Multiply>(table, first, 3);
+  addPair<Op0, Maximum>(table, first, 4);
+  addPair<Op0, Minimum>(table, first, 5);
+}
+
+ElementwiseTable makeElementwiseTable() {
+  ElementwiseTable table = {};
+  addOperator<Bypass>(table, AluOp::Bypass);
+  addFused<Add>(table, AluOp::Add);
+  addFused<Subtract>(table, AluOp::Subtract);
+  addFused<Multiply>(table, AluOp::Multiply);
+  addOperator<Divide>(table, AluOp::Divide);
+  addFused<Maximum>(table, AluOp::Maximum);
+  addFused<Minimum>(table, AluOp::Minimum);
+  addOperator<AbsMax>(table, AluOp::AbsMax);
+  addOperator<AbsMin>(table, AluOp::AbsMin);
+  addOperator<LogicalAnd>(table, AluOp::LogicalAnd);
+  addOperator<LogicalOr>(table, AluOp::LogicalOr);
+  addOperator<LogicalXor>(table, AluOp::LogicalXor);
+  addOperator<Equal>(table, AluOp::Equal);
+  addOperator<NotEqual>(table, AluOp::NotEqual);
+  addOperator<GreaterEqual>(table, AluOp::GreaterEqual);
+  addOperator<Greater>(table, AluOp::Greater);
+  addOperator<LessEqual>(table, AluOp::LessEqual);
+  addOperator<Less>(table, AluOp::Less);
+  addUnary<AbsoluteValue>(table, AluOp::Abs);
+  addUnary<Square>(table, AluOp::Square);
+  addUnary<Relu>(table, AluOp::Relu);
+  addUnary<Rsqrt>(table, AluOp::Rsqrt);
+  addUnary<Reciprocal>(table, AluOp::Reciprocal);
+  table.tensorTensor[int(AluOp::Power)][0][0][0] = powerRows;
+  table.tensorScalar[int(AluOp::Power)][0] = powerScalarRows<false>;
+  table.tensorScalar[int(AluOp::Power)][1] = powerScalarRows<true>;
+  // A leading bypass is not here: the caller moves the second operator to the front.
+  addPair<Bypass, Bypass>(table, 0, 0);
+  addPairs<Add>(table, 1);
+  addPairs<Reversed<Subtract>>(table, 2);
+  addPairs<Multiply>(table, 3);
+  addPairs<Maximum>(table, 4);
+  addPairs<Minimum>(table, 5);
+  return table;
+}
+
+const ElementwiseTable *elementwiseTableOfTarget() {
+  static const ElementwiseTable table = makeElementwiseTable();
+  return &table;
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace neuroncore::emulator
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace neuroncore::emulator {
+
+HWY_EXPORT(elementwiseTableOfTarget);
+const ElementwiseTable &elementwiseTable() { return *HWY_DYNAMIC_DISPATCH(elementwiseTableOfTarget)(); }
+
+int pairIndex(isa::AluOp op, bool reverse, bool &negate) {
+  negate = false;
+  switch (op) {
+  case isa::AluOp::Bypass:
+    return reverse ? -1 : 0;
+  case isa::AluOp::Add:
+    return 1;
+  case isa::AluOp::Subtract:
+    negate = !reverse;
+    return reverse ? 2 : 1;
+  case isa::AluOp::Multiply:
+    return 3;
+  case isa::AluOp::Maximum: // reversed differs in the sign of an equal zero and in which NaN
+    return reverse ? -1 : 4;
+  case isa::AluOp::Minimum:
+    return reverse ? -1 : 5;
+  default:
+    return -1;
+  }
+}
+
+} // namespace neuroncore::emulator
+#endif // HWY_ONCE

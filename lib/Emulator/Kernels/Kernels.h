@@ -1,0 +1,148 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The tile kernels: loops over rows of a tile, one table per CPU target, chosen once when a program is loaded. They know
+// nothing of instructions. A row starts at base + r * stride (bytes); its n elements are contiguous. Kernels may read up
+// to 64 bytes past the end of an SBUF or PSUM row, and never write past it. Element types are fp32 and bf16; everything
+// else is staged through fp32 (Staging.h).
+
+#ifndef NEURON_LIB_EMULATOR_KERNELS_KERNELS_H
+#define NEURON_LIB_EMULATOR_KERNELS_KERNELS_H
+
+#include <cstdint>
+
+#include "neuron/Isa/Instruction.h"
+
+namespace neuroncore::emulator {
+
+/// Element types that the fused kernels read and write in place.
+enum class Storage : uint8_t { F32 = 0, Bf16 = 1 };
+inline constexpr int kNumStorages = 2;
+
+inline constexpr int kNumAluOps = 40;
+inline constexpr int kNumActivations = 32;
+inline constexpr int kNumDtypes = 20;
+
+struct ConstRows {
+  const void *base = nullptr;
+  int64_t stride = 0;
+};
+struct MutableRows {
+  void *base = nullptr;
+  int64_t stride = 0;
+};
+/// One fp32 value per row; stride 0 for a constant. `flip` is XORed into the bits (0x80000000 negates).
+struct RowScalars {
+  const void *base = nullptr;
+  int64_t stride = 0;
+  uint32_t flip = 0;
+  float at(int64_t row) const {
+    uint32_t bits;
+    __builtin_memcpy(&bits, static_cast<const char *>(base) + row * stride, sizeof(bits));
+    return __builtin_bit_cast(float, bits ^ flip);
+  }
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Element-wise
+// ---------------------------------------------------------------------------------------------------------------------
+
+using TensorTensorKernel = void (*)(int64_t rows, int64_t n, ConstRows a, ConstRows b, MutableRows out);
+using TensorScalarKernel = void (*)(int64_t rows, int64_t n, ConstRows a, RowScalars s0, RowScalars s1, MutableRows out);
+
+struct ElementwiseTable {
+  /// [op][a][b][out]; null where only the fp32 form exists.
+  TensorTensorKernel tensorTensor[kNumAluOps][kNumStorages][kNumStorages][kNumStorages];
+  /// One operator; fp32 only; [op][reverse]. s1 is not used.
+  TensorScalarKernel tensorScalar[kNumAluOps][2];
+  /// Two operators in one pass: [pair index of op0][pair index of op1][in][out], see pairIndex.
+  static constexpr int kPairOperators = 6;
+  TensorScalarKernel pair[kPairOperators][kPairOperators][kNumStorages][kNumStorages];
+};
+const ElementwiseTable &elementwiseTable();
+
+/// Position of an operator in ElementwiseTable::pair, or -1. `negate` says that the scalar changes its sign (a - s is
+/// a + -s).
+int pairIndex(isa::AluOp op, bool reverse, bool &negate);
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Activation functions
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// out = f(a * scale + bias), the product and sum rounded once; fp32 rows. A bias of -0 adds nothing.
+using ActivationKernel = void (*)(int64_t rows, int64_t n, ConstRows a, RowScalars scale, RowScalars bias,
+                                  MutableRows out);
+struct ActivationTable {
+  ActivationKernel apply[kNumActivations]; // by isa::ActivationFunction
+};
+const ActivationTable &activationTable();
+
+/// f over the full fp32 range, without the scalar engine's range limits (GpSimd routines).
+using FloatFunctionKernel = void (*)(int64_t n, const float *in, float *out);
+struct FloatFunctionTable {
+  FloatFunctionKernel apply[64]; // by isa::FloatUnaryFunction; null: no vector form
+};
+const FloatFunctionTable &floatFunctionTable();
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Reductions. Element i of a row belongs to partial i mod 64; the partials are added in a binary tree (s[i] + s[i + 32],
+// then + 16, ... + 1), so the result does not depend on the vector width.
+// ---------------------------------------------------------------------------------------------------------------------
+
+inline constexpr int kReductionPartials = 64;
+
+enum class ReduceOp : uint8_t { Add, Multiply, Maximum, Minimum, LogicalAnd, LogicalOr, LogicalXor };
+inline constexpr int kNumReduceOps = 7;
+
+struct ReduceTable {
+  /// Whole rows: out[r] = reduction of row r.
+  void (*rows[kNumReduceOps][kNumStorages])(int64_t rows, int64_t n, ConstRows a, float *out);
+  /// Partials of one row over several calls; `n` is a multiple of 64 in all calls but the last.
+  void (*accumulate[kNumReduceOps])(int64_t n, const float *a, float *partials);
+  float (*finish[kNumReduceOps])(const float *partials);
+};
+const ReduceTable &reduceTable();
+float reduceIdentity(ReduceOp op);
+/// False when `op` is not a fp32 reduction.
+bool reduceOpOf(isa::AluOp op, ReduceOp &result);
+/// op(a, b) as the reductions compute it.
+float reduceCombine(ReduceOp op, float a, float b);
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Conversions between fp32 and memory. Exact ranges: nothing outside the n elements is read or written.
+// ---------------------------------------------------------------------------------------------------------------------
+
+using LoadKernel = void (*)(int64_t n, const uint8_t *from, float *to);
+using StoreKernel = void (*)(int64_t n, const float *from, uint8_t *to);
+struct ConvertTable {
+  LoadKernel load[kNumDtypes];   // by isa::Dtype
+  StoreKernel store[kNumDtypes];
+};
+const ConvertTable &convertTable();
+
+/// One value; the same results as the tables.
+float loadAsFloat(isa::Dtype dtype, const uint8_t *from);
+void storeFromFloat(isa::Dtype dtype, float value, uint8_t *to);
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Matrix multiplication: out[m][n] (=|+=) sum over k of a[k][m] * b[k][n], k in order, one fused operation each.
+// ---------------------------------------------------------------------------------------------------------------------
+
+struct MatmulTable {
+  /// Rows of the packed stationary that one pass takes.
+  int blockRows;
+  /// Columns of the moving operand that one packed panel holds.
+  int panelColumns;
+  /// `packed`: [m / blockRows][k][blockRows], rows beyond m zero. `panel`: [k][panelColumns], fp32. Columns [0, n) of
+  /// the panel are used. Output row m starts at out.base + m * out.stride.
+  void (*panel)(int64_t k, int64_t m, int64_t n, const float *packed, const float *panel, bool accumulate,
+                MutableRows out);
+  /// The moving operand in place, for few output rows (m <= blockRows): columns [0, n), any n.
+  void (*narrow[kNumStorages])(int64_t k, int64_t m, int64_t n, const float *packed, ConstRows moving, bool accumulate,
+                               MutableRows out);
+};
+const MatmulTable &matmulTable();
+
+} // namespace neuroncore::emulator
+
+#endif // NEURON_LIB_EMULATOR_KERNELS_KERNELS_H
