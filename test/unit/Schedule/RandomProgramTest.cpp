@@ -78,8 +78,9 @@ private:
 
     // The check is quadratic.
     bool large = dynamic > kLargeProgram;
-    if (!large || environmentNumber("NEURON_SCHEDULE_CHECK_LARGE", 0))
+    if (!large || environmentNumber("NEURON_SCHEDULE_CHECK_LARGE", 0)) {
       ASSERT_EQ(findHazard(*streams, layout), "") << describe(program) << describe(*streams);
+    }
     for (int run = 0; run < (large ? 2 : runs_); ++run) {
       RunResult result = runStreams(*streams, layout, seed * 1000 + run);
       ASSERT_FALSE(result.deadlock) << result.where << "\n" << describe(program) << describe(*streams);
