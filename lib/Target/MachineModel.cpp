@@ -5,10 +5,7 @@
 
 #include "neuron/Target/MachineModel.h"
 
-#include <fstream>
-#include <sstream>
-
-#include "neuron/Support/Text.h"
+#include "neuron/Support/File.h"
 
 namespace neuroncore::target {
 
@@ -23,11 +20,10 @@ static std::string_view embeddedModel() {
 Expected<MachineModel> MachineModel::load(std::string_view target, const std::string &path) {
   if (path.empty())
     return parse(embeddedModel(), target);
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
-    return Error(ErrorKind::NotFound, cat("expected a readable machine model but '", path, "' is not"));
-  Expected<MachineModel> model = parse(text.str(), target);
+  Expected<std::string> text = readTextFile(path);
+  if (!text)
+    return text.error().withContext("machine model");
+  Expected<MachineModel> model = parse(*text, target);
   if (!model)
     return model.error().withContext(path);
   return model;
