@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/unknown_field_set.h>
 
 #include "neuron/Support/Text.h"
@@ -361,6 +362,8 @@ Expected<GraphDef> readGraph(std::span<const uint8_t> bytes) {
     return invalid(
         cat("expected a graph of at most 2^31 - 1 bytes but got ", bytes.size(), "; pass large constants as inputs"));
   GraphDef graph;
+  // The parser would print what it finds to standard error.
+  google::protobuf::LogSilencer silent;
   if (!graph.ParseFromArray(bytes.data(), int(bytes.size())))
     return invalid(cat("expected a GraphDef message but the ", bytes.size(), " bytes do not parse as one"));
   if (Status status = verifyGraph(graph); !status)
