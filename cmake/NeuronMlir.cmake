@@ -13,3 +13,25 @@ include_directories(${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE
                     ${PROJECT_BINARY_DIR}/include)
 set(CMAKE_BUILD_RPATH /usr/lib/llvm-22/lib)
 set(CMAKE_INSTALL_RPATH /usr/lib/llvm-22/lib)
+
+# MLIR's headers are most of the compile time of a pass: they are precompiled once for all libraries below.
+option(NEURON_PRECOMPILED_HEADERS "precompile MLIR's headers" ON)
+if(NEURON_PRECOMPILED_HEADERS)
+  file(WRITE ${PROJECT_BINARY_DIR}/NeuronMlirPch.cpp "")
+  add_library(NeuronMlirPch STATIC ${PROJECT_BINARY_DIR}/NeuronMlirPch.cpp)
+  neuron_target_options(NeuronMlirPch)
+  target_compile_options(NeuronMlirPch PRIVATE -fpch-preprocess)
+  target_precompile_headers(NeuronMlirPch PRIVATE
+    <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Dialect/MemRef/IR/MemRef.h>
+    <mlir/Dialect/SCF/IR/SCF.h> <mlir/IR/Builders.h> <mlir/IR/BuiltinTypes.h> <mlir/IR/IRMapping.h>
+    <mlir/IR/PatternMatch.h> <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h>)
+endif()
+
+# add_neuron_mlir_library(<name> SOURCES ... LINK ... DEPENDS ...): as add_neuron_library, with the precompiled headers.
+function(add_neuron_mlir_library name)
+  add_neuron_library(${name} ${ARGN})
+  if(NEURON_PRECOMPILED_HEADERS)
+    target_compile_options(${name} PRIVATE -fpch-preprocess)
+    target_precompile_headers(${name} REUSE_FROM NeuronMlirPch)
+  endif()
+endfunction()

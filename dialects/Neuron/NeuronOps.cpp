@@ -462,6 +462,30 @@ void StoreOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffec
   effects.emplace_back(MemoryEffects::Write::get(), &getBufferMutable(), SideEffects::DefaultResource::get());
 }
 
+LogicalResult HbmCopyOp::verify() {
+  if (getSourceIvs().size() != getSourceIvStrides().size() ||
+      getDestinationIvs().size() != getDestinationIvStrides().size())
+    return emitOpError() << "expected one stride per loop counter";
+  if (getSizes().size() != getSourceStrides().size() || getSizes().size() != getDestinationStrides().size())
+    return emitOpError() << "expected one stride per size on both sides";
+  if (cast<MemRefType>(getSource().getType()).getElementType() !=
+      cast<MemRefType>(getDestination().getType()).getElementType())
+    return emitOpError() << "expected one element type but got " << getSource().getType() << " and "
+                         << getDestination().getType();
+  return success();
+}
+
+LogicalResult TileMatmulOp::verify() {
+  RankedTensorType stationary = tensorType(getStationary()), moving = tensorType(getMoving());
+  RankedTensorType result = cast<RankedTensorType>(getType());
+  if (stationary.getRank() != 2 || moving.getRank() != 2 || result.getRank() != 2 ||
+      stationary.getDimSize(0) != moving.getDimSize(0) || stationary.getDimSize(1) != result.getDimSize(0) ||
+      moving.getDimSize(1) != result.getDimSize(1))
+    return emitOpError() << "expected [k, m] x [k, n] -> [m, n] but got " << stationary << ", " << moving << " and "
+                         << result;
+  return success();
+}
+
 LogicalResult AccumulateOp::verify() {
   RankedTensorType accumulator = tensorType(getAccumulator()), value = tensorType(getValue());
   if (getType() != accumulator)

@@ -283,6 +283,33 @@ def Neuron_StoreOp : Neuron_HbmAccessOp<"store", [DeclareOpInterfaceMethods<Memo
   }];
 }
 
+def Neuron_HbmCopyOp : Neuron_Op<"hbm_copy", [AttrSizedOperandSegments]> {
+  let summary = "elements from one HBM buffer to another, without passing a tile";
+  let description = [{
+    Element (i0, i1, ...) of `sizes` lies at offset + sum(ivs[j] * iv_strides[j]) + sum(i_k * strides[k]) of each buffer.
+  }];
+  let arguments = (ins Neuron_HbmBuffer:$source, Neuron_HbmBuffer:$destination, Variadic<Index>:$source_ivs,
+                       Variadic<Index>:$destination_ivs, DenseI64ArrayAttr:$sizes, I64Attr:$source_offset,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$source_iv_strides, DenseI64ArrayAttr:$source_strides,
+                       I64Attr:$destination_offset,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$destination_iv_strides,
+                       DenseI64ArrayAttr:$destination_strides);
+  let assemblyFormat = [{
+    $source `[` $source_offset (`+` $source_ivs^ `by` $source_iv_strides)? `]` `strides` $source_strides `to`
+    $destination `[` $destination_offset (`+` $destination_ivs^ `by` $destination_iv_strides)? `]` `strides`
+    $destination_strides `sizes` $sizes attr-dict `:` type($source) `to` type($destination)
+  }];
+  let hasVerifier = 1;
+}
+
+def Neuron_TileMatmulOp : Neuron_PureOp<"tile_matmul"> {
+  let summary = "result[m, n] = sum over k of stationary[k, m] * moving[k, n]; k runs across partitions";
+  let arguments = (ins Neuron_Tensor:$stationary, Neuron_Tensor:$moving);
+  let results = (outs Neuron_Tensor:$result);
+  let assemblyFormat = "$stationary `,` $moving attr-dict `:` type($stationary) `,` type($moving) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Neuron_AccumulateOp : Neuron_PureOp<"accumulate", [AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "accumulator with its leading box combined with `value`; the rest is unchanged";
   let description = [{

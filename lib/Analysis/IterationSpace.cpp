@@ -103,6 +103,17 @@ std::optional<IterationSpace> IterationSpace::build(ArrayRef<Operation *> ops, A
         space.indices[op] = {static_cast<int64_t>(random.getIndexOffset()),
                              linearize(*domain, dimOf, numDims, axes, random.getIndexSteps())};
     }
+    if (auto argReduce = dyn_cast<ArgReduceOp>(op)) {
+      // The row-major number of an element within the reduced dimensions.
+      ArrayRef<int64_t> shape = cast<RankedTensorType>(argReduce.getOperand().getType()).getShape();
+      SmallVector<int64_t> strides(shape.size(), 0);
+      int64_t stride = 1;
+      for (int64_t d : llvm::reverse(argReduce.getDims())) {
+        strides[d] = stride;
+        stride *= shape[d];
+      }
+      space.indices[op] = {0, linearize(*domain, dimOf, numDims, domain->getAxes(op->getOpOperand(0)), strides)};
+    }
     if (isa<ReduceOp, ArgReduceOp>(op))
       space.reduced[op] = maskOfAtoms(domain->getReducedAtoms(op));
     if (auto scan = dyn_cast<ScanOp>(op))
@@ -200,4 +211,15 @@ unsigned IterationSpace::splitDim(unsigned dim, int64_t inner) {
   for (auto &entry : reduced)
     extend(entry.second);
   return added;
+}
+
+unsigned IterationSpace::addUnitDim() {
+  sizes.push_back(1);
+  for (HbmAccess &access : reads)
+    access.strides.push_back(0);
+  for (HbmAccess &access : writes)
+    access.strides.push_back(0);
+  for (auto &entry : indices)
+    entry.second.coefficients.push_back(0);
+  return sizes.size() - 1;
 }

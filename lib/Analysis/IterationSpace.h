@@ -54,6 +54,9 @@ public:
   /// The remainder of the division is not covered; the caller handles it as a separate box. Returns the inner's number.
   unsigned splitDim(unsigned dim, int64_t inner);
 
+  /// Adds a dimension of one element that nothing depends on.
+  unsigned addUnitDim();
+
   ArrayRef<Operation *> ops() const { return members; }
 
   SmallVector<int64_t> sizes;

@@ -56,6 +56,7 @@ private:
   bool complete(TilePlan &plan);
   bool orderLoops(TilePlan &plan);
   bool storesAreDistinct(const TilePlan &plan);
+  bool placeOps(TilePlan &plan);
   int64_t tileElements(const TilePlan &plan, DimMask mask) const;
   void estimate(TilePlan &plan);
   int64_t liveBytes(const TilePlan &plan) const;
@@ -87,6 +88,14 @@ DimMask TilePlan::freeMask() const {
   for (unsigned d : free)
     mask |= bit(d);
   return mask;
+}
+
+unsigned TilePlan::levelOf(const HbmAccess &access) const {
+  unsigned level = 0;
+  for (auto [index, d] : llvm::enumerate(nest))
+    if (access.strides[d] != 0)
+      level = index + 1;
+  return level;
 }
 
 void Planner::classifyReductions() {
@@ -306,13 +315,105 @@ bool Planner::storesAreDistinct(const TilePlan &plan) {
   return true;
 }
 
+/// Assigns each operation its level. Fails when an operation would sit inside a loop that a reduction it needs has not
+/// ended yet.
+bool Planner::placeOps(TilePlan &plan) {
+  const IterationSpace &space = plan.space;
+  auto levelOfMask = [&](DimMask mask) {
+    unsigned level = 0;
+    for (auto [index, d] : llvm::enumerate(plan.nest))
+      if (mask & bit(d))
+        level = index + 1;
+    return level;
+  };
+  for (Operation *op : space.ops()) {
+    TilePlan::Place place;
+    bool dependsOnPost = false;
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (const HbmAccess *read = space.findRead(operand)) {
+        place.level = std::max(place.level, plan.levelOf(*read));
+        continue;
+      }
+      auto it = plan.places.find(viewSource(operand.get()).getDefiningOp());
+      if (it == plan.places.end())
+        continue;
+      place.level = std::max(place.level, it->second.level);
+      place.singlePartition |= it->second.singlePartition;
+    }
+    if (auto it = space.indices.find(op); it != space.indices.end() && !isa<ArgReduceOp>(op))
+      for (auto [index, d] : llvm::enumerate(plan.nest))
+        if (it->second.coefficients[d] != 0)
+          place.level = std::max<unsigned>(place.level, index + 1);
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto it = plan.places.find(viewSource(operand.get()).getDefiningOp());
+      if (space.findRead(operand) || it == plan.places.end())
+        continue;
+      const TilePlan::Place &producer = it->second;
+      if (producer.post && producer.level < place.level) {
+        reason = "a result is needed inside a loop that computes it";
+        return false;
+      }
+      dependsOnPost |= producer.post && producer.level == place.level;
+    }
+    place.post = dependsOnPost;
+    place.home = place.level;
+    if (isa<ReduceOp>(op) && !resident.contains(op)) {
+      DimMask ended = space.reduced.lookup(op);
+      bool endsPartition = plan.partition >= 0 && (ended & bit(plan.partition));
+      bool endsLoop = false;
+      unsigned first = 0;
+      for (auto [index, d] : llvm::enumerate(plan.nest))
+        if ((ended & bit(d)) && !endsLoop) {
+          endsLoop = true;
+          first = index;
+        }
+      if (endsPartition && place.singlePartition) {
+        reason = "a reduction over partitions of a value in one partition";
+        return false;
+      }
+      place.accumulates = endsLoop || endsPartition;
+      if (endsLoop) {
+        if (place.post) {
+          reason = "a reduction of a result that ends in the same loop";
+          return false;
+        }
+        place.home = std::max(place.level, levelOfMask(ended));
+        place.level = first;
+        place.post = true;
+      }
+      place.singlePartition |= endsPartition;
+    }
+    plan.places[op] = place;
+  }
+  return true;
+}
+
 bool Planner::complete(TilePlan &plan) {
   plan.resident = resident;
+  // Row-major index order within the dimensions of an arg_reduce.
+  for (Operation *op : plan.space.ops())
+    if (isa<ArgReduceOp>(op)) {
+      const IndexFunction &index = plan.space.indices.find(op)->second;
+      llvm::stable_sort(plan.free, [&](unsigned a, unsigned b) {
+        return index.coefficients[a] > index.coefficients[b] && index.coefficients[b] != 0;
+      });
+    }
+  for (Operation *op : plan.space.ops())
+    if (isa<ScanOp>(op) && llvm::popcount(plan.space.reduced.lookup(op)) > 1) {
+      reason = "a scan along a dimension that is not one stride";
+      return false;
+    }
+  if (plan.free.empty()) {
+    // A tile always has a free axis, if only of one element.
+    plan.free.push_back(plan.space.addUnitDim());
+    plan.roles.push_back(TilePlan::Role::Free);
+    plan.tile.push_back(1);
+  }
   if (plan.free.size() > ::neuroncore::isa::kMaxFreeDims) {
     reason = "rows of more than four dimensions";
     return false;
   }
-  if (!orderLoops(plan) || !storesAreDistinct(plan))
+  if (!orderLoops(plan) || !storesAreDistinct(plan) || !placeOps(plan))
     return false;
   for (unsigned d : plan.free)
     if (plan.tile[d] > UINT16_MAX) {

@@ -33,6 +33,21 @@ struct TilePlan {
   /// Reductions whose result is used along the dimensions they end, so that whole rows are on chip.
   llvm::DenseSet<Operation *> resident;
 
+  /// Where an operation is placed: inside the first `level` loops of the nest, before the next loop or after it (post).
+  struct Place {
+    unsigned level = 0;
+    bool post = false;
+    /// Of a reduction that ends loops: the level at which it accumulates; its result is available at (level, post).
+    unsigned home = 0;
+    /// The reduction ends at least one loop or the partition dimension.
+    bool accumulates = false;
+    /// Computed from a reduction over the partitions: lives in partition 0 only.
+    bool singlePartition = false;
+  };
+  llvm::DenseMap<Operation *, Place> places;
+  /// Level of a read.
+  unsigned levelOf(const HbmAccess &access) const;
+
   /// Estimates from the machine model (ns; used to compare plans only).
   double dmaNs = 0, computeNs = 0;
   double costNs() const { return std::max(dmaNs, computeNs) + 0.2 * std::min(dmaNs, computeNs); }

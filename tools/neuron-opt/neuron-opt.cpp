@@ -8,6 +8,7 @@
 #include "dialects/NISA/NISADialect.h"
 #include "dialects/Neuron/NeuronOps.h"
 #include "passes/Kernels/Passes.h"
+#include "passes/Tile/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -15,5 +16,6 @@ int main(int argc, char **argv) {
                   mlir::arith::ArithDialect, mlir::scf::SCFDialect, mlir::memref::MemRefDialect>();
   mlir::registerTransformsPasses();
   mlir::neuron::registerNeuronKernelsPasses();
+  mlir::neuron::registerNeuronTilePasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "neuron optimizer driver\n", registry));
 }

@@ -1,0 +1,342 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Gives every tensor of the function a place in HBM, then rewrites kernel by kernel.
+
+#include "passes/Tile/Passes.h"
+#include "passes/Tile/SpecialKernels.h"
+#include "passes/Tile/TileGenerator.h"
+
+namespace mlir::neuron {
+#define GEN_PASS_DEF_GENERATETILESPASS
+#include "passes/Tile/Passes.h.inc"
+} // namespace mlir::neuron
+
+using namespace mlir;
+using namespace mlir::neuron;
+using ::neuroncore::target::MachineModel;
+
+namespace {
+
+class FunctionTiler {
+public:
+  FunctionTiler(func::FuncOp function, const MachineModel &model)
+      : function(function), model(model), context(function.getContext()), builder(function.getContext()) {}
+
+  LogicalResult run() {
+    collect();
+    createFunction();
+    placeBuffers();
+    for (KernelOp kernel : kernels)
+      if (failed(tileKernel(kernel)))
+        return failure();
+    writeLateResults();
+    func::ReturnOp::create(builder, function.getLoc());
+    tiled->setAttrs(function->getAttrs());
+    tiled.setFunctionType(FunctionType::get(context, tiled.getBody().front().getArgumentTypes(), {}));
+    tiled.setAllArgAttrs(argumentAttributes);
+    tiled->removeAttr("res_attrs");
+    function.erase();
+    return success();
+  }
+
+private:
+  MemRefType hbmType(int64_t elements, Type element) {
+    return MemRefType::get({elements}, element, MemRefLayoutAttrInterface(),
+                           MemorySpaceAttr::get(context, MemorySpace::Hbm));
+  }
+
+  static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+  /// Elements from the start of the buffer to behind the last one.
+  static int64_t reach(const StridedLayout &layout) {
+    if (layout.numElements() == 0)
+      return 0;
+    int64_t last = layout.offset;
+    for (auto [size, stride] : llvm::zip(layout.sizes, layout.strides))
+      last += (size - 1) * stride;
+    return last + 1;
+  }
+
+  void collect() {
+    for (Operation &op : function.getBody().front())
+      if (auto kernel = dyn_cast<KernelOp>(op)) {
+        kernelIndex[kernel] = kernels.size();
+        kernels.push_back(kernel);
+      }
+    ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+  }
+
+  void createFunction() {
+    builder.setInsertionPoint(function);
+    tiled = func::FuncOp::create(builder, function.getLoc(), function.getName(), FunctionType::get(context, {}, {}));
+    Block *entry = tiled.addEntryBlock();
+    for (BlockArgument argument : function.getArguments()) {
+      StridedLayout layout = argumentLayout(argument.getArgNumber());
+      layouts[argument] = layout;
+      SmallVector<NamedAttribute> attributes(
+          llvm::to_vector(function.getArgAttrDict(argument.getArgNumber())
+                              ? function.getArgAttrDict(argument.getArgNumber()).getValue()
+                              : ArrayRef<NamedAttribute>()));
+      addShape(attributes, "input", argument, layout.strides);
+      if (!llvm::any_of(attributes, [](NamedAttribute a) { return a.getName() == attribute::kName; }))
+        attributes.push_back(builder.getNamedAttr(
+            attribute::kName, builder.getStringAttr("input" + Twine(argument.getArgNumber()))));
+      argumentAttributes.push_back(builder.getDictionaryAttr(attributes));
+      buffers[argument] = entry->addArgument(
+          hbmType(reach(layout), typeOf(argument).getElementType()), argument.getLoc());
+    }
+    builder.setInsertionPointToEnd(entry);
+  }
+
+  void addShape(SmallVectorImpl<NamedAttribute> &attributes, StringRef kind, Value value, ArrayRef<int64_t> strides) {
+    attributes.push_back(builder.getNamedAttr(attribute::kKind, builder.getStringAttr(kind)));
+    attributes.push_back(
+        builder.getNamedAttr("neuron.shape", builder.getDenseI64ArrayAttr(typeOf(value).getShape())));
+    if (!llvm::any_of(attributes, [](NamedAttribute a) { return a.getName() == attribute::kStrides; }))
+      attributes.push_back(builder.getNamedAttr(attribute::kStrides, builder.getDenseI64ArrayAttr(strides)));
+  }
+
+  StridedLayout argumentLayout(unsigned index) {
+    StridedLayout layout = StridedLayout::contiguous(typeOf(function.getArgument(index)).getShape());
+    if (auto strides = function.getArgAttrOfType<DenseI64ArrayAttr>(index, attribute::kStrides))
+      layout.strides.assign(strides.asArrayRef().begin(), strides.asArrayRef().end());
+    if (auto offset = function.getArgAttrOfType<IntegerAttr>(index, attribute::kOffset))
+      layout.offset = offset.getInt();
+    return layout;
+  }
+
+  void placeBuffers() {
+    // Results of the function.
+    for (OpOperand &operand : ret->getOpOperands()) {
+      unsigned number = operand.getOperandNumber();
+      Value value = operand.get(), source = viewSource(value);
+      StridedLayout layout = StridedLayout::contiguous(typeOf(source).getShape());
+      SmallVector<int64_t> strides = contiguousStrides(typeOf(value).getShape());
+      if (auto wanted = function.getResultAttrOfType<DenseI64ArrayAttr>(number, attribute::kStrides))
+        strides.assign(wanted.asArrayRef().begin(), wanted.asArrayRef().end());
+      if (source == value)
+        layout.strides = strides;
+      layouts[source] = layout;
+      SmallVector<NamedAttribute> attributes;
+      addShape(attributes, "output", value, strides);
+      attributes.push_back(
+          builder.getNamedAttr(attribute::kName, builder.getStringAttr("output" + Twine(number))));
+      auto alias = function.getResultAttrOfType<IntegerAttr>(number, attribute::kAliasOf);
+      if (alias)
+        attributes.push_back(builder.getNamedAttr(attribute::kAliasOf, alias));
+      argumentAttributes.push_back(builder.getDictionaryAttr(attributes));
+      Value buffer = tiled.getBody().front().addArgument(
+          hbmType(reach(layout), typeOf(source).getElementType()), source.getLoc());
+      buffers[source] = buffer;
+      if (alias && !mayWriteEarly(alias.getInt(), source, layout)) {
+        buffers.erase(source);
+        lateResults.push_back({source, buffer, layout});
+      }
+    }
+    // Values between kernels and constants.
+    for (Operation &op : function.getBody().front())
+      for (Value result : op.getResults()) {
+        if (!isa<KernelOp, ConstantOp>(op) || buffers.contains(result))
+          continue;
+        StridedLayout layout = StridedLayout::contiguous(typeOf(result).getShape());
+        auto type = hbmType(layout.numElements(), typeOf(result).getElementType());
+        Value buffer = memref::AllocOp::create(builder, result.getLoc(), type);
+        if (auto constant = dyn_cast<ConstantOp>(op))
+          buffer.getDefiningOp()->setAttr("neuron.value", constant.getValue());
+        layouts[result] = layout;
+        buffers[result] = buffer;
+      }
+  }
+
+  /// An output shares the memory of argument `index`. It may be written where it is computed when all reads of the old
+  /// content come before, or happen in the same tile at the same places.
+  bool mayWriteEarly(unsigned index, Value source, const StridedLayout &layout) {
+    auto producer = source.getDefiningOp<KernelOp>();
+    BlockArgument argument = function.getArgument(index);
+    unsigned writer = kernelIndex.lookup(producer);
+    for (OpOperand &use : argument.getUses()) {
+      auto reader = dyn_cast<KernelOp>(use.getOwner());
+      if (!reader)
+        return false;
+      unsigned position = kernelIndex.lookup(reader);
+      if (position > writer)
+        return false;
+      if (position == writer && !readsInPlace(reader, use.getOperandNumber(), source, layout))
+        return false;
+    }
+    return true;
+  }
+
+  /// Each element of the input is read by the kernel only for the result element at the same address, before it is stored.
+  bool readsInPlace(KernelOp kernel, unsigned input, Value source, const StridedLayout &layout) {
+    SmallVector<Operation *> ops = operationsOf(kernel);
+    // Results of reductions are used after whole rows were read, but the rows of a tile are stored after its reads only
+    // when nothing runs across tiles.
+    for (Operation *op : ops)
+      if (!isElementwise(op) && !isa<ConstantOp, IotaOp, RandomOp>(op))
+        return false;
+    Value stored = cast<YieldOp>(kernel.getBody().front().getTerminator())
+                       .getOperand(cast<OpResult>(source).getResultNumber());
+    auto layoutOf = [&](Value value) {
+      if (value == stored)
+        return layout;
+      return layoutOfValue(kernel, value);
+    };
+    std::optional<IterationSpace> space = IterationSpace::build(ops, stored, layoutOf);
+    if (!space)
+      return false;
+    Value inside = kernel.getBody().getArgument(input);
+    for (const HbmAccess &read : space->reads)
+      if (read.buffer == inside &&
+          (read.offset != space->writes.front().offset || read.strides != space->writes.front().strides))
+        return false;
+    return true;
+  }
+
+  static SmallVector<Operation *> operationsOf(KernelOp kernel) {
+    SmallVector<Operation *> ops;
+    for (Operation &op : kernel.getBody().front().without_terminator())
+      if (!isView(&op))
+        ops.push_back(&op);
+    return ops;
+  }
+
+  /// The function-level value that a value inside of a kernel stands for.
+  static Value outerValue(KernelOp kernel, Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return kernel.getInputs()[argument.getArgNumber()];
+    auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
+    for (auto [index, operand] : llvm::enumerate(yield.getOperands()))
+      if (operand == value)
+        return kernel.getResult(index);
+    return {};
+  }
+
+  StridedLayout layoutOfValue(KernelOp kernel, Value value) {
+    Value outer = outerValue(kernel, value);
+    if (auto it = layouts.find(outer); it != layouts.end())
+      return it->second;
+    return StridedLayout::contiguous(typeOf(value).getShape());
+  }
+
+  HbmTensor tensorOf(KernelOp kernel, Value value) {
+    Value source = viewSource(value);
+    HbmTensor tensor;
+    tensor.buffer = buffers.lookup(outerValue(kernel, source));
+    std::optional<StridedLayout> layout = layoutInSource(value, layoutOfValue(kernel, source));
+    if (layout)
+      tensor.layout = *layout;
+    else
+      tensor.buffer = Value();
+    return tensor;
+  }
+
+  LogicalResult tileKernel(KernelOp kernel) {
+    SmallVector<Operation *> ops = operationsOf(kernel);
+    auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
+    SmallVector<Value> stored(yield.getOperands());
+    // A value yielded twice is stored once per result; the copies have been made by the kernels phase.
+    auto out = KernelOp::create(builder, kernel.getLoc(), TypeRange(), kernel.getSymNameAttr(), ValueRange());
+    Block &body = out.getBody().emplaceBlock();
+    OpBuilder inside = OpBuilder::atBlockBegin(&body);
+    if (failed(fillKernel(inside, kernel, ops, stored)))
+      return failure();
+    inside.setInsertionPointToEnd(&body);
+    YieldOp::create(inside, kernel.getLoc());
+    return success();
+  }
+
+  LogicalResult fillKernel(OpBuilder &inside, KernelOp kernel, ArrayRef<Operation *> ops, ArrayRef<Value> stored) {
+    Operation *first = ops.front();
+    if (isa<ConcatOp, InsertOp, ContractOp>(ops.back()))
+      first = ops.back();
+    if (isa<ConcatOp, InsertOp, ContractOp>(first)) {
+      SmallVector<HbmTensor> operands;
+      for (Value operand : first->getOperands()) {
+        operands.push_back(tensorOf(kernel, operand));
+        if (!operands.back().buffer)
+          return first->emitError() << "expected operands that strides can address";
+      }
+      HbmTensor result = tensorOf(kernel, first->getResult(0));
+      if (auto concat = dyn_cast<ConcatOp>(first)) {
+        emitConcat(inside, concat, operands, result);
+        return success();
+      }
+      if (auto insert = dyn_cast<InsertOp>(first)) {
+        emitInsert(inside, insert, operands[0], operands[1], result);
+        return success();
+      }
+      return emitContract(inside, cast<ContractOp>(first), operands[0], operands[1], result, model);
+    }
+    std::string why;
+    auto layoutOf = [&](Value value) { return layoutOfValue(kernel, value); };
+    std::optional<IterationSpace> space = IterationSpace::build(ops, stored, layoutOf, &why);
+    std::optional<TilePlan> plan;
+    if (space) {
+      space->mergeDims();
+      plan = planTiles(*space, model, &why);
+    }
+    if (!plan)
+      return kernel.emitError() << "no tile plan for " << ops.back()->getName() << ": " << why;
+    TileGenerator(inside, *plan, [&](Value value) { return buffers.lookup(outerValue(kernel, value)); }).run();
+    return success();
+  }
+
+  /// Results that could not be written in place of their input until all reads were done.
+  void writeLateResults() {
+    if (lateResults.empty())
+      return;
+    auto out = KernelOp::create(builder, function.getLoc(), TypeRange(), builder.getStringAttr("write_back"),
+                                ValueRange());
+    Block &body = out.getBody().emplaceBlock();
+    OpBuilder inside = OpBuilder::atBlockBegin(&body);
+    for (const LateResult &late : lateResults) {
+      HbmTensor source{buffers.lookup(late.value), layouts.lookup(late.value)};
+      source.layout = StridedLayout::contiguous(late.layout.sizes);
+      emitCopy(inside, late.value.getLoc(), source, {late.buffer, late.layout});
+    }
+    YieldOp::create(inside, function.getLoc());
+  }
+
+  struct LateResult {
+    Value value, buffer;
+    StridedLayout layout;
+  };
+
+  func::FuncOp function, tiled;
+  const MachineModel &model;
+  MLIRContext *context;
+  OpBuilder builder;
+  func::ReturnOp ret;
+  SmallVector<KernelOp> kernels;
+  llvm::DenseMap<Operation *, unsigned> kernelIndex;
+  llvm::DenseMap<Value, Value> buffers;          // function-level value -> HBM buffer
+  llvm::DenseMap<Value, StridedLayout> layouts;  // function-level value -> its layout there
+  SmallVector<DictionaryAttr> argumentAttributes;
+  SmallVector<LateResult> lateResults;
+};
+
+struct GenerateTilesPass : neuron::impl::GenerateTilesPassBase<GenerateTilesPass> {
+  using GenerateTilesPassBase::GenerateTilesPassBase;
+
+  void runOnOperation() override {
+    const MachineModel *model = MachineModel::builtin(target);
+    if (!model) {
+      getOperation().emitError() << "expected target trn1, trn2 or trn3 but got " << target;
+      return signalPassFailure();
+    }
+    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (failed(FunctionTiler(function, *model).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+
+void mlir::neuron::buildTilePipeline(OpPassManager &pm, const TilePipelineOptions &options) {
+  GenerateTilesPassOptions generate;
+  generate.target = options.target;
+  pm.addPass(createGenerateTilesPass(generate));
+  pm.addPass(createVerifyTilePass());
+}
