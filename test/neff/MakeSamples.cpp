@@ -8,6 +8,8 @@
 #include <string>
 
 #include "neuron/Graph/GraphReader.h"
+#include "neuron/Isa/Assembly.h"
+#include "neuron/Isa/Codec.h"
 #include "neuron/Neff/Neff.h"
 #include "neuron/Support/File.h"
 #include "test/unit/Neff/SampleNeff.h"
@@ -71,7 +73,13 @@ int main(int argc, char **argv) {
                  (compressed ? plain : compressed).error().message().c_str());
     return 1;
   }
-  bool good = write("sample.neff", std::span<const uint8_t>(*compressed)) &&
+  std::vector<uint8_t> slots = *isa::encodeStream(isa::Engine::Sync, neff.program[4]);
+  // What FuzzStream takes: position of the engine, number of instructions, slots.
+  std::vector<uint8_t> stream = {4, uint8_t(neff.program[4].size())};
+  stream.insert(stream.end(), slots.begin() + isa::kBinaryHeaderBytes, slots.end());
+  bool good = write("sync.stream", std::span<const uint8_t>(stream)) &&
+              write("program.s", std::string_view(isa::printProgram(neff.program))) &&
+              write("sample.neff", std::span<const uint8_t>(*compressed)) &&
               write("plain.neff", std::span<const uint8_t>(*plain)) &&
               write("sample.graph", std::string_view(sampleGraph()));
   return good ? 0 : 1;
