@@ -62,7 +62,7 @@ public:
 
 private:
   Status access(const HbmPattern &pattern, bool writes, bool indexed) const {
-    auto outOfBounds = [](std::string message) { return Error(ErrorKind::OutOfBounds, std::move(message)); };
+    auto outOfBounds = [](std::string message) { return Error(ErrorKind::InvalidInput, std::move(message)); };
     if (pattern.variable >= variables_.size())
       return outOfBounds(cat("expected a variable below ", variables_.size(), " but got ", pattern.variable));
     const Variable &variable = variables_[pattern.variable];

@@ -1,7 +1,7 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How libraries that know neither MLIR nor torch report what went wrong. An error carries a code of the catalogue
+// How libraries that know neither MLIR nor torch report what went wrong. An error carries a kind of the catalogue
 // (lib/Support/errors.toml), so that every layer above can map it to its own form (NRT_STATUS, Python exception).
 
 #ifndef NEURON_SUPPORT_ERROR_H
@@ -15,7 +15,7 @@
 
 namespace neuroncore {
 
-/// Classes of failure; the catalogue assigns a class to each code.
+/// Classes of failure, one row of the catalogue each.
 enum class ErrorKind {
   InvalidInput,       // malformed or inconsistent bytes, text or arguments
   UnsupportedVersion, // well formed, but of a version or feature we do not read
@@ -28,7 +28,11 @@ enum class ErrorKind {
   Internal, // our own mistake
 };
 
+// What the catalogue says of a kind: its name, the public NRT_STATUS it becomes, and the Python exception class.
 std::string_view toString(ErrorKind kind);
+int nrtStatus(ErrorKind kind);
+std::string_view nrtStatusName(ErrorKind kind);
+std::string_view pythonException(ErrorKind kind);
 
 class [[nodiscard]] Error {
 public:

@@ -40,7 +40,10 @@ TEST(Error, EveryKindHasAName) {
   std::set<std::string_view> names;
   for (int kind = 0; kind <= int(ErrorKind::Internal); ++kind)
     EXPECT_TRUE(names.insert(toString(ErrorKind(kind))).second) << kind;
-  EXPECT_FALSE(names.contains("unknown error"));
+  EXPECT_EQ(toString(ErrorKind::OutOfBounds), "out of bounds");
+  EXPECT_EQ(nrtStatus(ErrorKind::OutOfBounds), 1006);
+  EXPECT_EQ(nrtStatusName(ErrorKind::UnsupportedVersion), "NRT_UNSUPPORTED_NEFF_VERSION");
+  EXPECT_EQ(pythonException(ErrorKind::OutOfMemory), "MemoryError");
 }
 
 TEST(Hash, KnownValues) {
