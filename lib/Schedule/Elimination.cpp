@@ -14,6 +14,7 @@
 #include "Elimination.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace neuroncore::schedule {
 
@@ -101,8 +102,10 @@ void Elimination::visitSite(int32_t site) {
 /// What the producer of that update had seen; null if it is too long ago.
 const int32_t *Elimination::factsOf(int32_t column, int32_t value) {
   int32_t age = counts_[column] - value;
-  if (column >= kFirstDmaColumn)
-    return age == 0 ? record(column) : nullptr;
+  if (column >= kFirstDmaColumn) {
+    assert(age == 0 && "a wait on a DMA counter asks for all transfers before it");
+    return record(column);
+  }
   return age < kHistory ? history(column, age) : nullptr;
 }
 
@@ -191,7 +194,7 @@ void Elimination::walkLoop(int32_t index) {
       use[stream] = std::max(use[stream], oldestUse_[stream]);
     ++pass;
     int64_t skippable = loop.passes - pass - tail;
-    if (skippable <= 0)
+    if (skippable <= 0 || !skipPasses_)
       continue;
     Snapshot &snapshot = snapshots_[loop.depth];
     bool isSteady = comparisons >= 0 && steady(loop, snapshot);

@@ -21,7 +21,7 @@ namespace neuroncore::schedule {
 
 class Elimination {
 public:
-  explicit Elimination(const FlatProgram &flat) : flat_(flat) {}
+  Elimination(const FlatProgram &flat, bool skipPasses) : flat_(flat), skipPasses_(skipPasses) {}
 
   /// The counters of the current kernel become those of the kernel before.
   void enterKernel(int32_t numDmaCounters);
@@ -75,6 +75,7 @@ private:
   void skip(const FlatLoop &loop, const Snapshot &snapshot, int64_t passes, bool steady);
 
   const FlatProgram &flat_;
+  bool skipPasses_;
   int32_t numCurrent_ = 0, numPrevious_ = 0;
   int32_t width_ = 0;
   std::vector<int32_t> rows_;

@@ -31,7 +31,7 @@ public:
     setBoundaryCounts();
 
     DependenceAnalysis dependences(program_, flat_, plan_.numCounters);
-    Elimination elimination(flat_);
+    Elimination elimination(flat_, options_.skipPasses);
     WaitTable waits;
     for (int32_t kernel = 0; kernel < numKernels(); ++kernel) {
       Kernel &out = program_.kernels[kernel];

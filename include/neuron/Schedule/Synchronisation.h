@@ -17,6 +17,8 @@ namespace neuroncore::schedule {
 struct SynchronisationOptions {
   /// Drop waits that earlier ones imply. Off only to measure or to debug.
   bool eliminate = true;
+  /// Let the elimination skip passes of steady loops. Off only to check it: the cost then grows with trip counts.
+  bool skipPasses = true;
   /// Semaphores the program may use: one per engine, the rest for DMA. The others belong to the runtime.
   int32_t numSemaphores = 245;
 };

@@ -193,8 +193,7 @@ TEST(Projection, SurplusWaitsGoOnNops) {
     b.load(i % 2 ? Engine::Sync : Engine::Scalar, sbuf(i * 4), {x, i * 4});
   b.compute(Engine::Vector, sbuf(64, 40), {sbuf(0, 40)});
   Projected p = projected(b.take());
-  ASSERT_THAT(opcodes(p[Engine::Vector]),
-              ElementsAre(Opcode::Nop, Opcode::Nop, Opcode::TensorCopy, Opcode::Return));
+  ASSERT_THAT(opcodes(p[Engine::Vector]), ElementsAre(Opcode::Nop, Opcode::Nop, Opcode::TensorCopy, Opcode::Return));
   EXPECT_EQ(p[Engine::Vector][0].numWaits, 4);
   EXPECT_EQ(p[Engine::Vector][1].numWaits, 4);
   EXPECT_EQ(p[Engine::Vector][2].numWaits, 2);

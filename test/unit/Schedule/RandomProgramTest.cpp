@@ -4,6 +4,8 @@
 // Random programs: whatever order the machine takes, memory is that of the sequential program, no stream is left
 // waiting, and the happens-before check finds every conflict ordered.
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "HappensBefore.h"
@@ -116,6 +118,35 @@ TEST_F(RandomPrograms, WithoutElimination) {
   options_.eliminate = false;
   tryPrograms(numPrograms() / 4, firstSeed() + 3000000);
   EXPECT_EQ(totals_.kept, totals_.waits);
+}
+
+/// Skipping passes never drops a wait that walking them all keeps, and keeps few more.
+TEST_F(RandomPrograms, SkippedPasses) {
+  random_.maxKernels = 2;
+  random_.maxDepth = 2;
+  random_.maxTrips = 20;
+  options_.skipPasses = false;
+  int64_t skippedKept = 0, walkedKept = 0;
+  for (uint64_t i = 0; i < numPrograms(); ++i) {
+    uint64_t seed = firstSeed() + 6000000 + i;
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    StructuredProgram walked = randomProgram(seed, random_), skipped = randomProgram(seed, random_);
+    ASSERT_TRUE(synchronise(walked, options_));
+    ASSERT_TRUE(synchronise(skipped));
+    std::vector<Instruction *> instructions;
+    forEachInstruction(walked, [&](Instruction &instruction) { instructions.push_back(&instruction); });
+    size_t at = 0;
+    forEachInstruction(skipped, [&](Instruction &instruction) {
+      const Instruction &reference = *instructions[at++];
+      walkedKept += int64_t(reference.waits.size());
+      skippedKept += int64_t(instruction.waits.size());
+      for (const SymbolicWait &wait : reference.waits)
+        EXPECT_NE(std::find(instruction.waits.begin(), instruction.waits.end(), wait), instruction.waits.end());
+    });
+  }
+  RecordProperty("walked", std::to_string(walkedKept));
+  RecordProperty("skipped", std::to_string(skippedKept));
+  EXPECT_LE(skippedKept, walkedKept + walkedKept / 100);
 }
 
 TEST_F(RandomPrograms, FewSemaphores) {

@@ -56,8 +56,8 @@ std::vector<std::vector<std::string>> allWaits(StructuredProgram &program) {
 
 TEST(Synchronisation, OneOperation) {
   StructuredProgram program = synchronised(oneOperation());
-  EXPECT_THAT(allWaits(program), ElementsAre(IsEmpty(), IsEmpty(), UnorderedElementsAre("dma0>=1", "dma1>=1"),
-                                             ElementsAre("vector>=1")));
+  EXPECT_THAT(allWaits(program),
+              ElementsAre(IsEmpty(), IsEmpty(), UnorderedElementsAre("dma0>=1", "dma1>=1"), ElementsAre("vector>=1")));
   EXPECT_THAT(program.kernels[0].entry, IsEmpty());
   EXPECT_THAT(program.kernels[0].exit, IsEmpty());
 }
@@ -71,19 +71,20 @@ TEST(Synchronisation, RmsNormWithTwoBuffers) {
   StructuredProgram program = synchronised(b.take(), &report);
   EXPECT_EQ(report.numKeptWaits, 15);
   EXPECT_EQ(report.numDmaSites, 5);
-  // w is counter 0, the loads are 1 and 3, the stores 2 and 4; two updates per copy on the scalar and the vector engine.
+  // w is counter 0, the loads are 1 and 3, the stores 2 and 4; two updates per copy on the scalar and the vector
+  // engine.
   EXPECT_THAT(allWaits(program),
-              ElementsAre(IsEmpty(),                                                             // load w
-                          ElementsAre("vector>=L0-2"),                                           // load x0
-                          ElementsAre("dma1>=L0+1"),                                             // square
-                          ElementsAre("scalar>=L0+1"),                                           // mean
-                          ElementsAre("vector>=L0+1"),                                           // rsqrt
-                          UnorderedElementsAre("dma0>=1", "scalar>=L0+2", "dma2>=L0+0"),         // scale
-                          ElementsAre("vector>=L0+2"),                                           // store y0
-                          ElementsAre("vector>=L0+0"),                                           // load x1
-                          ElementsAre("dma3>=L0+1"), ElementsAre("scalar>=L0+3"),                //
-                          ElementsAre("vector>=L0+3"),                                           //
-                          UnorderedElementsAre("scalar>=L0+4", "dma4>=L0+0"),                    //
+              ElementsAre(IsEmpty(),                                                     // load w
+                          ElementsAre("vector>=L0-2"),                                   // load x0
+                          ElementsAre("dma1>=L0+1"),                                     // square
+                          ElementsAre("scalar>=L0+1"),                                   // mean
+                          ElementsAre("vector>=L0+1"),                                   // rsqrt
+                          UnorderedElementsAre("dma0>=1", "scalar>=L0+2", "dma2>=L0+0"), // scale
+                          ElementsAre("vector>=L0+2"),                                   // store y0
+                          ElementsAre("vector>=L0+0"),                                   // load x1
+                          ElementsAre("dma3>=L0+1"), ElementsAre("scalar>=L0+3"),        //
+                          ElementsAre("vector>=L0+3"),                                   //
+                          UnorderedElementsAre("scalar>=L0+4", "dma4>=L0+0"),            //
                           ElementsAre("vector>=L0+4")));
 }
 
@@ -107,8 +108,7 @@ TEST(Synchronisation, AccumulationDoesNotConflictWithItself) {
     b.matmul(psum(0), sbuf(4 * k), k > 0);
   b.compute(Engine::Vector, sbuf(32), {psum(0)});
   StructuredProgram program = synchronised(b.take());
-  EXPECT_THAT(allWaits(program),
-              ElementsAre(IsEmpty(), IsEmpty(), IsEmpty(), IsEmpty(), ElementsAre("tensor>=4")));
+  EXPECT_THAT(allWaits(program), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty(), IsEmpty(), ElementsAre("tensor>=4")));
 }
 
 TEST(Synchronisation, OtherPartitionsDoNotConflict) {
@@ -164,6 +164,25 @@ TEST(Synchronisation, ColumnTilesInPlace) {
   };
   EXPECT_THAT(loadWaits(8), ElementsAre("dma3>=L0+0")); // the store of its own slot
   EXPECT_THAT(loadWaits(9), ElementsAre("dma1>=L0+1")); // that of the tile before, which waited for the other one
+}
+
+/// Only some iterations meet what one instruction accesses in each of them.
+TEST(Synchronisation, MovingWindowOverAFixedTile) {
+  for (int fixed : {8, 100}) {
+    ProgramBuilder b;
+    int x = b.addVariable(128);
+    LoopId loop = b.beginLoop(4);
+    b.store(Engine::Gpsimd, {x, fixed}, sbuf(0));
+    b.load(Engine::Sync, sbuf(8), {x, 0, 4, 1, 4, {{loop, 4}}});
+    b.endLoop();
+    StructuredProgram program = synchronised(b.take());
+    auto waits = allWaits(program);
+    if (fixed == 8) {
+      EXPECT_THAT(waits, ElementsAre(ElementsAre("dma1>=L0+0"), ElementsAre("dma0>=L0+1")));
+    } else {
+      EXPECT_THAT(waits, ElementsAre(ElementsAre("dma0>=L0+0"), ElementsAre("dma1>=L0+0"))); // self edges
+    }
+  }
 }
 
 TEST(Synchronisation, AliasGroups) {
