@@ -49,6 +49,23 @@ template <int lowAt> void randintLow(NodeImporter &b) {
   b.result(integers(b, b.resultShape(0), b.integer(lowAt), b.integer(lowAt + 1)));
 }
 
+/// All whole numbers from 0 that the dtype holds exactly.
+void randomAny(NodeImporter &b) {
+  Type element = b.resultElement(0);
+  int64_t high = std::numeric_limits<int64_t>::max();
+  if (auto type = dyn_cast<FloatType>(element))
+    high = (int64_t(1) << APFloat::semanticsPrecision(type.getFloatSemantics())) + 1;
+  else if (unsigned width = element.getIntOrFloatBitWidth(); width < 64)
+    high = int64_t(1) << (width == 1 || element.isUnsignedInteger() ? width : width - 1);
+  b.result(integers(b, b.resultShape(0), 0, high));
+}
+
+void randomFrom(NodeImporter &b) {
+  if (b.isNone(2))
+    return b.error("expected an upper bound; random_ over the whole range of a dtype is not supported");
+  randintLow<1>(b);
+}
+
 void uniformBetween(NodeImporter &b) {
   double from = b.floating(1), to = b.floating(2);
   b.result(b.add(b.mul(uniformF32(b, b.resultShape(0)), to - from), from));
@@ -123,8 +140,9 @@ constexpr Registration kImporters[] = {
     {"aten.randint_like.generator", "TI_d__b_", randint<1>},
     {"aten.randint_like.low_dtype", "TIId__b_", randintLow<1>},
     {"aten.randint_like.low_generator_dtype", "TII_d__b_", randintLow<1>},
+    {"aten.random.default", "T_", randomAny},
     {"aten.random.to", "TI_", randint<1>},
-    {"aten.random.from", "TII_", randintLow<1>},
+    {"aten.random.from", "TIi_", randomFrom},
     {"aten.uniform.default", "TFF_", uniformBetween},
     {"aten.normal_functional.default", "TFF_", normal<1, 2>},
     {"aten.normal.Tensor_Tensor", "TT_", normal<0, 1>},

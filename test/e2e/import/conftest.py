@@ -1,0 +1,71 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+from __future__ import annotations
+
+import importlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "test" / "e2e"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+
+def translate_tool() -> str:
+    """neuron-translate of NEURON_BIN_DIR, else the one on PATH."""
+    directory = os.environ.get("NEURON_BIN_DIR")
+    found = shutil.which("neuron-translate", path=directory) if directory else shutil.which("neuron-translate")
+    if not found:
+        raise FileNotFoundError("expected neuron-translate on PATH or in NEURON_BIN_DIR; build it first")
+    return found
+
+
+def list_overloads() -> list[dict]:
+    lines = subprocess.run([translate_tool(), "--list-overloads"], check=True, capture_output=True, text=True).stdout
+    result = []
+    for line in lines.splitlines():
+        name, signature, subject, base, structural = line.split("\t")
+        result.append(
+            {
+                "name": name,
+                "signature": signature,
+                "subject": subject,
+                "base": base,
+                "structural": {int(position) for position in structural.split(",") if position},
+            }
+        )
+    return result
+
+
+def load_builder(directory: pathlib.Path):
+    """The package's GraphDef builder, without the package (whose import needs the built extension)."""
+    package = directory / "neuron_graph_builder"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    shutil.copy(ROOT / "python" / "torch_neuronx" / "_graph" / "builder.py", package)
+    proto = ROOT / "lib" / "Graph"
+    subprocess.run(["protoc", f"--proto_path={proto}", f"--python_out={package}", "graph_def.proto"], check=True)
+    sys.path.insert(0, str(directory))
+    return importlib.import_module("neuron_graph_builder.builder")
+
+
+@pytest.fixture(scope="session")
+def builder(tmp_path_factory):
+    return load_builder(tmp_path_factory.mktemp("builder"))
+
+
+@pytest.fixture(scope="session")
+def tool():
+    return translate_tool()
+
+
+def pytest_generate_tests(metafunc):
+    if "entry" in metafunc.fixturenames:
+        entries = [entry for entry in list_overloads() if metafunc.module.wants(entry)]
+        metafunc.parametrize("entry", entries, ids=[entry["name"] for entry in entries])
