@@ -4,6 +4,8 @@
 // What the encoding can carry: known codes, operands as the opcode has them, everything else at its default.
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 
 #include "Encoding.h"
 #include "neuron/Isa/Codec.h"
@@ -98,35 +100,51 @@ private:
     return Status::success();
   }
 
+  /// Fields that differ from their defaults.
+  uint32_t changedFields() const {
+    static const Instruction defaults;
+    auto bit = [](bool changed, uint32_t field) { return changed ? field : 0u; };
+    return bit(in_.op0 != defaults.op0, Field::Op0) | bit(in_.op1 != defaults.op1, Field::Op1) |
+           bit(in_.reverse0, Field::Reverse0) | bit(in_.reverse1, Field::Reverse1) | bit(in_.negate, Field::Negate) |
+           bit(in_.accumulate, Field::Accumulate) | bit(in_.oneZero, Field::OneZero) |
+           bit(in_.isTranspose, Field::IsTranspose) | bit(in_.axes, Field::Axes) |
+           bit(in_.function != defaults.function, Field::Function) |
+           bit(in_.reduceCommand != defaults.reduceCommand, Field::ReduceCommand) | bit(in_.queue, Field::Queue) |
+           bit(in_.dgeMode != defaults.dgeMode, Field::DgeMode) | bit(in_.oobMode != defaults.oobMode, Field::OobMode) |
+           bit(in_.routine != defaults.routine, Field::Routine) | bit(in_.routineFunction, Field::RoutineFunction) |
+           bit(in_.immediates != defaults.immediates, Field::Immediates) | bit(in_.rd, Field::Rd) |
+           bit(in_.rs, Field::Rs) | bit(in_.rt, Field::Rt) | bit(in_.immediate, Field::Immediate) |
+           bit(in_.target, Field::Target);
+  }
+
   Status unusedFields() {
-    const Instruction defaults;
-    const std::tuple<uint32_t, bool, const char *> fields[] = {
-        {Field::Op0, in_.op0 == defaults.op0, "op0"},
-        {Field::Op1, in_.op1 == defaults.op1, "op1"},
-        {Field::Reverse0, in_.reverse0 == defaults.reverse0, "reverse0"},
-        {Field::Reverse1, in_.reverse1 == defaults.reverse1, "reverse1"},
-        {Field::Negate, in_.negate == defaults.negate, "negate"},
-        {Field::Accumulate, in_.accumulate == defaults.accumulate, "accumulate"},
-        {Field::OneZero, in_.oneZero == defaults.oneZero, "one_zero"},
-        {Field::IsTranspose, in_.isTranspose == defaults.isTranspose, "is_transpose"},
-        {Field::Axes, in_.axes == defaults.axes, "axes"},
-        {Field::Function, in_.function == defaults.function, "function"},
-        {Field::ReduceCommand, in_.reduceCommand == defaults.reduceCommand, "reduce_command"},
-        {Field::Queue, in_.queue == defaults.queue, "queue"},
-        {Field::DgeMode, in_.dgeMode == defaults.dgeMode, "dge_mode"},
-        {Field::OobMode, in_.oobMode == defaults.oobMode, "oob_mode"},
-        {Field::Routine, in_.routine == defaults.routine, "routine"},
-        {Field::RoutineFunction, in_.routineFunction == defaults.routineFunction, "routine function"},
-        {Field::Immediates, in_.immediates == defaults.immediates, "immediates"},
-        {Field::Rd, in_.rd == defaults.rd, "rd"},
-        {Field::Rs, in_.rs == defaults.rs, "rs"},
-        {Field::Rt, in_.rt == defaults.rt, "rt"},
-        {Field::Immediate, in_.immediate == defaults.immediate, "immediate"},
-        {Field::Target, in_.target == defaults.target, "target"},
-    };
-    for (const auto &[field, isDefault, name] : fields)
-      if (!isDefault && !info_.uses(field))
-        return invalid(cat(name, ": expected its default, because ", info_.name, " does not use it"));
+    // In the order of the bits of Field.
+    static constexpr const char *kNames[] = {"op0",
+                                             "op1",
+                                             "reverse0",
+                                             "reverse1",
+                                             "negate",
+                                             "accumulate",
+                                             "one_zero",
+                                             "is_transpose",
+                                             "axes",
+                                             "function",
+                                             "reduce_command",
+                                             "queue",
+                                             "dge_mode",
+                                             "oob_mode",
+                                             "routine",
+                                             "routine function",
+                                             "immediates",
+                                             "rd",
+                                             "rs",
+                                             "rt",
+                                             "immediate",
+                                             "target"};
+    static_assert(Field::Target == 1u << (std::size(kNames) - 1));
+    if (uint32_t unused = changedFields() & ~info_.fields)
+      return invalid(
+          cat(kNames[std::countr_zero(unused)], ": expected its default, because ", info_.name, " does not use it"));
     return Status::success();
   }
 

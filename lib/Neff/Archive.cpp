@@ -67,7 +67,7 @@ Expected<std::vector<uint8_t>> packMembers(std::span<const Member> members, bool
     return failed();
   if (compress && (archive_write_add_filter_gzip(a) != ARCHIVE_OK ||
                    archive_write_set_filter_option(a, "gzip", "timestamp", nullptr) != ARCHIVE_OK ||
-                   archive_write_set_filter_option(a, "gzip", "compression-level", "6") != ARCHIVE_OK))
+                   archive_write_set_filter_option(a, "gzip", "compression-level", "1") != ARCHIVE_OK))
     return failed();
   archive_write_set_bytes_per_block(a, 0);
   if (archive_write_open(a, &out, nullptr, appendTo, nullptr) != ARCHIVE_OK)

@@ -19,8 +19,8 @@
 
 namespace neuroncore::neff {
 
-/// Members keep the order in which they are written, so that output is deterministic and reads well.
-using Json = nlohmann::ordered_json;
+/// Members are sorted: output is deterministic, and an object of many members is no quadratic cost to read.
+using Json = nlohmann::json;
 
 /// The key under which all of our extensions live.
 inline constexpr const char *kExtensionKey = "x_open_neuron";

@@ -75,9 +75,9 @@ int main(int argc, char **argv) {
   }
   std::vector<uint8_t> slots = *isa::encodeStream(isa::Engine::Sync, neff.program[4]);
   // What FuzzStream takes: position of the engine, number of instructions, slots.
-  std::vector<uint8_t> stream = {4, uint8_t(neff.program[4].size())};
-  stream.insert(stream.end(), slots.begin() + isa::kBinaryHeaderBytes, slots.end());
-  bool good = write("sync.stream", std::span<const uint8_t>(stream)) &&
+  std::string stream = {'\4', char(neff.program[4].size())};
+  stream.append(slots.begin() + isa::kBinaryHeaderBytes, slots.end());
+  bool good = write("sync.stream", std::string_view(stream)) &&
               write("program.s", std::string_view(isa::printProgram(neff.program))) &&
               write("sample.neff", std::span<const uint8_t>(*compressed)) &&
               write("plain.neff", std::span<const uint8_t>(*plain)) &&
