@@ -107,27 +107,38 @@ Attribute VectorOperandAttr::parse(AsmParser &parser, Type) {
 
 void WaitAttr::print(AsmPrinter &printer) const {
   printer << '<' << (getOnDmaSite() ? "dma" : "engine") << ' ' << getIndex();
-  if (getPreviousKernel())
-    printer << " previous";
+  if (getKernelsBack())
+    printer << " back " << getKernelsBack();
   printer << " until ";
   if (getAnchor() >= 0)
-    printer << "anchor " << getAnchor() << " + ";
-  printer << getImmediate() << '>';
+    printer << "loop " << getAnchor() << " + ";
+  printer << getImmediate();
+  if (getArmedAfterFirstPass())
+    printer << " armed";
+  printer << '>';
 }
 
 Attribute WaitAttr::parse(AsmParser &parser, Type) {
   StringRef kind;
-  int64_t index, anchor = -1, immediate;
+  int64_t index, back = 0, anchor = -1, immediate;
   if (parser.parseLess() || parser.parseKeyword(&kind) || parser.parseInteger(index))
     return {};
-  bool previous = succeeded(parser.parseOptionalKeyword("previous"));
+  if (kind != "dma" && kind != "engine") {
+    parser.emitError(parser.getCurrentLocation()) << "expected dma or engine but got " << kind;
+    return {};
+  }
+  if (succeeded(parser.parseOptionalKeyword("back")) && parser.parseInteger(back))
+    return {};
   if (parser.parseKeyword("until"))
     return {};
-  if (succeeded(parser.parseOptionalKeyword("anchor")) && (parser.parseInteger(anchor) || parser.parsePlus()))
+  if (succeeded(parser.parseOptionalKeyword("loop")) && (parser.parseInteger(anchor) || parser.parsePlus()))
     return {};
-  if (parser.parseInteger(immediate) || parser.parseGreater())
+  if (parser.parseInteger(immediate))
     return {};
-  return get(parser.getContext(), kind == "dma", index, previous, anchor, immediate);
+  bool armed = succeeded(parser.parseOptionalKeyword("armed"));
+  if (parser.parseGreater())
+    return {};
+  return get(parser.getContext(), kind == "dma", index, back, armed, anchor, immediate);
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//

@@ -55,8 +55,8 @@ def NISA_VectorOperandAttr : NISA_Attr<"VectorOperand", "vector"> {
 
 def NISA_WaitAttr : NISA_Attr<"Wait", "wait"> {
   let summary = "a wait before registers exist (include/neuron/Schedule/StructuredProgram.h, SymbolicWait)";
-  let parameters = (ins "bool":$onDmaSite, "int64_t":$index, "bool":$previousKernel, "int64_t":$anchor,
-                        "int64_t":$immediate);
+  let parameters = (ins "bool":$onDmaSite, "int64_t":$index, "int64_t":$kernelsBack, "bool":$armedAfterFirstPass,
+                        "int64_t":$anchor, "int64_t":$immediate);
 }
 
 #endif // NISA_DIALECT_TD

@@ -259,7 +259,6 @@ static void fillTile(Attribute attribute, unsigned slot, Value buffer, isa::Inst
   auto pattern = cast<HbmPatternAttr>(attribute);
   isa::HbmPattern &hbm = code.hbm[slot == 0 ? 0 : 1];
   hbm.dtype = toDtype(pattern.getDtype());
-  tile.dtype = hbm.dtype;
   hbm.byteOffset = pattern.getByteOffset();
   size_t rank = pattern.getSteps().size();
   for (size_t d = 0; d < rank; ++d) {

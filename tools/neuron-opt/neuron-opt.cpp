@@ -7,7 +7,11 @@
 
 #include "dialects/NISA/NISADialect.h"
 #include "dialects/Neuron/NeuronOps.h"
+#include "passes/Graph/Passes.h"
 #include "passes/Kernels/Passes.h"
+#include "passes/Pipelines/Phases.h"
+#include "passes/Schedule/Passes.h"
+#include "passes/Select/Passes.h"
 #include "passes/Tile/Passes.h"
 
 int main(int argc, char **argv) {
@@ -17,5 +21,9 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   mlir::neuron::registerNeuronKernelsPasses();
   mlir::neuron::registerNeuronTilePasses();
+  mlir::neuron::registerNeuronSelectPasses();
+  mlir::neuron::registerNeuronSchedulePasses();
+  mlir::neuron::registerNeuronGraphPasses();
+  mlir::neuron::registerPipelines();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "neuron optimizer driver\n", registry));
 }

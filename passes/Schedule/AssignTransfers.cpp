@@ -1,0 +1,112 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "neuron/Isa/Cost.h"
+#include "neuron/Target/MachineModel.h"
+#include "passes/Schedule/Passes.h"
+
+namespace mlir::neuron {
+#define GEN_PASS_DEF_ASSIGNTRANSFERSPASS
+#include "passes/Schedule/Passes.h.inc"
+} // namespace mlir::neuron
+
+using namespace mlir;
+using namespace mlir::neuron;
+namespace isa = ::neuroncore::isa;
+
+namespace {
+
+class TransferAssigner {
+public:
+  explicit TransferAssigner(const ::neuroncore::target::MachineModel &model) : model(model) {}
+
+  void run(nisa::KernelOp kernel) {
+    nextQueue = 0;
+    runBlock(kernel.getBody().front());
+  }
+
+private:
+  /// Modelled time each engine computes in one run of the block, nested loops left out.
+  std::array<int64_t, isa::kNumStreams> loadOf(Block &block) {
+    std::array<int64_t, isa::kNumStreams> load = {};
+    for (Operation &op : block)
+      if (nisa::isInstruction(&op) && !isa<nisa::DmaCopyOp>(op)) {
+        isa::Engine engine = nisa::getEngine(&op);
+        load[isa::streamIndex(engine)] += isa::computeCost(model, engine, nisa::getCode(&op)).occupancyPs;
+      }
+    return load;
+  }
+
+  void runBlock(Block &block) {
+    std::array<int64_t, isa::kNumStreams> load = loadOf(block);
+    llvm::DenseMap<Value, Operation *> writer;
+    bool inLoop = isa<nisa::LoopOp>(block.getParentOp());
+    for (Operation &op : block) {
+      if (auto loop = dyn_cast<nisa::LoopOp>(op)) {
+        for (Region &copy : loop.getCopies())
+          runBlock(copy.front());
+        continue;
+      }
+      if (!nisa::isInstruction(&op))
+        continue;
+      if (!isa<nisa::DmaCopyOp>(op)) {
+        for (nisa::SlotBuffer slot : nisa::getSlotBuffers(&op))
+          if (!slot.isScalar && slot.slot == 0)
+            writer[slot.buffer] = &op;
+        continue;
+      }
+      SmallVector<nisa::SlotBuffer> slots = nisa::getSlotBuffers(&op);
+      bool isStore = nisa::getSpace(slots[0].buffer) == MemorySpace::Hbm;
+      assign(&op, isStore ? storeEngine(slots[1].buffer, load, writer, inLoop) : isa::Engine::Sync);
+    }
+  }
+
+  isa::Engine storeEngine(Value source, const std::array<int64_t, isa::kNumStreams> &load,
+                          const llvm::DenseMap<Value, Operation *> &writer, bool inLoop) {
+    if (nisa::getSpace(source) == MemorySpace::Hbm || !inLoop)
+      return isa::Engine::Sync;
+    int64_t scalar = load[isa::streamIndex(isa::Engine::Scalar)], gpsimd = load[isa::streamIndex(isa::Engine::Gpsimd)];
+    if (gpsimd == 0)
+      return isa::Engine::Gpsimd;
+    if (Operation *producer = writer.lookup(source)) {
+      isa::Engine engine = nisa::getEngine(producer);
+      if (engine == isa::Engine::Scalar || engine == isa::Engine::Gpsimd)
+        return engine;
+    }
+    return gpsimd < scalar ? isa::Engine::Gpsimd : isa::Engine::Scalar;
+  }
+
+  void assign(Operation *op, isa::Engine engine) {
+    // Without hardware descriptor generation only GpSimd can trigger transfers with computed addresses.
+    if (model.topology().hwDgeInstances == 0)
+      engine = isa::Engine::Gpsimd;
+    nisa::setEngine(op, engine);
+    Builder b(op->getContext());
+    NamedAttrList fields(cast<DictionaryAttr>(op->getAttr("fields")));
+    fields.set("dge_mode", b.getStringAttr(engine == isa::Engine::Gpsimd ? "swdge" : "hwdge"));
+    if (int64_t queue = nextQueue++ % model.topology().dmaQueuesPerEngine)
+      fields.set("queue", b.getI64IntegerAttr(queue));
+    else
+      fields.erase("queue");
+    op->setAttr("fields", fields.getDictionary(op->getContext()));
+  }
+
+  const ::neuroncore::target::MachineModel &model;
+  int64_t nextQueue = 0;
+};
+
+struct AssignTransfersPass : neuron::impl::AssignTransfersPassBase<AssignTransfersPass> {
+  using AssignTransfersPassBase::AssignTransfersPassBase;
+
+  void runOnOperation() override {
+    const auto *model = ::neuroncore::target::MachineModel::builtin(target);
+    if (!model) {
+      getOperation().emitError() << "expected target trn1, trn2 or trn3 but got " << target;
+      return signalPassFailure();
+    }
+    TransferAssigner assigner(*model);
+    getOperation().walk([&](nisa::KernelOp kernel) { assigner.run(kernel); });
+  }
+};
+
+} // namespace

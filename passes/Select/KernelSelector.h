@@ -1,0 +1,123 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Selects the instructions of one tiled kernel. Operations are visited in order. An elementwise operation whose only user
+// may absorb it is deferred: the user either folds it into its own instruction or asks for its value.
+
+#ifndef PASSES_SELECT_KERNELSELECTOR_H
+#define PASSES_SELECT_KERNELSELECTOR_H
+
+#include "dialects/Neuron/NeuronOps.h"
+#include "passes/Select/InstructionWriter.h"
+
+namespace mlir::neuron {
+
+class KernelSelector {
+public:
+  KernelSelector(OpBuilder &builder, const ::neuroncore::target::MachineModel &model)
+      : builder(builder), writer(builder, model), model(model) {}
+
+  /// Selects `kernel` into the body of `target` (empty).
+  LogicalResult run(KernelOp kernel, nisa::KernelOp target);
+
+private:
+  using Engine = InstructionWriter::Engine;
+  using AluOp = InstructionWriter::AluOp;
+  using Function = InstructionWriter::Function;
+  using Step = ScalarStep;
+
+  // Structure (KernelSelector.cpp)
+  LogicalResult selectBlock(Block &block);
+  LogicalResult selectOp(Operation *op);
+  LogicalResult selectLoop(scf::ForOp loop);
+  LogicalResult selectLoad(LoadOp op);
+  LogicalResult selectStore(StoreOp op);
+  LogicalResult selectHbmCopy(HbmCopyOp op);
+  LogicalResult selectView(Operation *op);
+  LogicalResult unsupported(Operation *op, const Twine &why);
+  void flush();
+
+  // Values
+  static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+  static ArrayRef<int64_t> freeShape(Value value) { return typeOf(value).getShape().drop_front(); }
+  TileRef allocate(int64_t partitions, ArrayRef<int64_t> shape, Type element, MemorySpace space = MemorySpace::Sbuf);
+  TileRef allocateFor(Value value, MemorySpace space = MemorySpace::Sbuf);
+  TileRef scratch(int64_t partitions, ArrayRef<int64_t> shape, Type element);
+  void define(Value value, TileRef ref) { refs[value] = std::move(ref); }
+  /// The tile of a value; writes its instructions if they were deferred, materialises constants.
+  FailureOr<TileRef> tile(Value value);
+  /// As tile(), stored with the value's own type.
+  FailureOr<TileRef> exactTile(Value value);
+  /// As tile(), in SBUF.
+  TileRef inSbuf(Location loc, const TileRef &ref);
+  /// A constant, or a column of f32; nullopt when the value varies along the free axis.
+  FailureOr<std::optional<ScalarRef>> scalar(Value value);
+  FailureOr<TileRef> constantTile(Value value);
+  bool isScalarLike(Value value) const;
+  bool isColumnShape(Value value) const;
+  /// The type the result is stored with: that of its only user when it is a narrowing float conversion.
+  Value storedResult(Value result) const;
+
+  // Float elementwise (FloatSelection.cpp)
+  bool canDefer(Operation *op) const;
+  LogicalResult selectFloatUnary(UnaryOp op);
+  LogicalResult selectFloatBinary(BinaryOp op);
+  LogicalResult selectCompare(CompareOp op);
+  LogicalResult selectSelect(SelectOp op);
+  LogicalResult selectFloatCast(CastOp op);
+  LogicalResult floatRoutine(Operation *op, ::neuroncore::isa::Routine routine, uint8_t function);
+  /// Splits x into inner * scale + bias as far as deferred operations allow.
+  FailureOr<TileRef> peelAffine(Value value, ScalarRef &scale, ScalarRef &bias);
+  std::optional<AluOp> aluOf(BinaryFunction function) const;
+  /// A deferred binary with a scalar operand as a step on the other operand.
+  FailureOr<std::optional<Step>> asStep(Operation *op, Value &inner);
+  bool isNonNegative(Value value, int depth = 0) const;
+  ReduceOp rowSumUser(Value value) const;
+  FailureOr<ScalarRef> negated(Location loc, const ScalarRef &scalar);
+
+  // Integers and bool (IntegerSelection.cpp)
+  LogicalResult selectIntegerUnary(UnaryOp op);
+  LogicalResult selectIntegerBinary(BinaryOp op);
+  LogicalResult selectIntegerCompare(CompareOp op);
+  LogicalResult selectIntegerCast(CastOp op);
+  LogicalResult selectIota(IotaOp op);
+  LogicalResult selectRandom(RandomOp op);
+
+  // Reductions (ReductionSelection.cpp)
+  LogicalResult selectReduce(ReduceOp op);
+  LogicalResult selectPartitionReduce(ReduceOp op);
+  LogicalResult selectArgReduce(ArgReduceOp op);
+  LogicalResult selectScan(ScanOp op);
+  LogicalResult selectAccumulate(AccumulateOp op);
+  LogicalResult combine(Location loc, ReduceKind kind, Type element, const TileRef &dst, const TileRef &lhs,
+                        const TileRef &rhs);
+
+  // Tensor engine (MatmulSelection.cpp)
+  /// Whether an accumulator's value comes from the tensor engine and may stay in PSUM.
+  bool accumulatesInPsum(Value accumulator) const;
+  LogicalResult startPsumAccumulator(Location loc, const TileRef &ref);
+  LogicalResult sumPartitions(Location loc, const TileRef &dst, const TileRef &src, bool accumulate);
+  LogicalResult selectTileMatmul(TileMatmulOp op);
+  LogicalResult multiply(Location loc, const TileRef &dst, Value stationary, Value moving, bool accumulate);
+  LogicalResult selectTranspose(TransposeOp op);
+  TileRef ones(Location loc, int64_t partitions, Type element);
+  TileRef identity(Location loc, int64_t size, Type element);
+  TileRef matmulOperand(Location loc, const TileRef &ref);
+
+  OpBuilder &builder;
+  InstructionWriter writer;
+  const ::neuroncore::target::MachineModel &model;
+  /// Where buffers and constants that live through the whole kernel are created.
+  Operation *prologueEnd = nullptr;
+  llvm::DenseMap<Value, TileRef> refs;
+  llvm::DenseMap<Value, Value> loopCounters; // scf.for induction variable -> nisa.loop counter
+  llvm::DenseSet<Operation *> deferred;
+  llvm::DenseSet<Operation *> done; // written together with another operation
+  llvm::DenseMap<std::pair<Type, int64_t>, TileRef> onesTiles, identityTiles;
+  llvm::DenseMap<std::pair<Attribute, int64_t>, TileRef> constantTiles;
+  llvm::DenseMap<std::pair<Type, int64_t>, TileRef> scratchTiles;
+};
+
+} // namespace mlir::neuron
+
+#endif // PASSES_SELECT_KERNELSELECTOR_H
