@@ -56,8 +56,10 @@ std::vector<CompiledGraph::Result> CompiledGraph::run(const std::vector<at::Tens
       images[i] = onDevice(argument, inputs[i], i);
       inputPointers[i] = const_cast<void *>(images[i].const_data_ptr());
     }
-    c10::SmallVector<void *, 16> outputPointers(outputs.size(), nullptr);
-    for (size_t i = 0; i < outputs.size(); ++i) {
+    // Outputs without elements come last; no program computes them.
+    const size_t computed = description_.program->description().outputs.size();
+    c10::SmallVector<void *, 16> outputPointers(computed, nullptr);
+    for (size_t i = 0; i < computed; ++i) {
       const GraphOutputSpec &output = outputs[i];
       if (output.mutatesInput >= 0) {
         outputPointers[i] = inputPointers[output.mutatesInput];
@@ -76,12 +78,11 @@ std::vector<CompiledGraph::Result> CompiledGraph::run(const std::vector<at::Tens
       if (inputs[i].written && !images[i].is_same(argument))
         argument.copy_(images[i]);
     }
-  } else {
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i].mutatesInput < 0)
-        produced[i] =
-            at::Tensor(emptyStrided(outputs[i].sizes, outputs[i].strides, outputs[i].dtype, description_.device));
   }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].mutatesInput < 0 && !produced[i].defined())
+      produced[i] =
+          at::Tensor(emptyStrided(outputs[i].sizes, outputs[i].strides, outputs[i].dtype, description_.device));
   for (size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].onHost && produced[i].defined()) {
       at::Tensor host(at::detail::empty_strided_cpu(outputs[i].sizes, outputs[i].strides, outputs[i].dtype));
@@ -95,6 +96,10 @@ std::vector<CompiledGraph::Result> CompiledGraph::run(const std::vector<at::Tens
     Result result{spec.kind, spec.index, at::Tensor()};
     if (spec.kind == GraphResultSpec::Kind::Tensor)
       result.tensor = produced[spec.index];
+    if (spec.kind == GraphResultSpec::Kind::View) {
+      const at::DisableRecordFunctionGuard quiet;
+      result.tensor = produced[spec.index].as_strided(spec.sizes, spec.strides, spec.offset);
+    }
     results.push_back(std::move(result));
   }
   return results;

@@ -35,10 +35,14 @@ struct GraphResultSpec {
     Argument, // the argument itself
     Integer,
     Tensor, // a fresh tensor, written by the program
+    View,   // of a fresh tensor, as the sizes, strides and offset say
   };
   Kind kind = Kind::None;
-  /// Argument: position; Integer: value; Tensor: position among the program's outputs.
+  /// Argument: position; Integer: value; Tensor and View: position among the program's outputs.
   int64_t index = 0;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  int64_t offset = 0;
 };
 
 /// One output of the program.

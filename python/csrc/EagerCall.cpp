@@ -425,6 +425,8 @@ EagerCall::Outcome EagerCall::run(std::string &reason) {
     countEagerMiss();
     // No lock is held here: the compiler runs Python.
     std::unique_ptr<EagerEntry> fresh = compile();
+    if (!fresh)
+      return Outcome::Refused;
     std::lock_guard<std::mutex> lock(overload_.mutex_);
     // Another thread may have been faster; entries never move once they are in.
     entry = overload_.entries_.try_emplace(key_, std::move(fresh)).first->second.get();
@@ -434,6 +436,14 @@ EagerCall::Outcome EagerCall::run(std::string &reason) {
     return Outcome::Fallback;
   }
   return launch(*entry);
+}
+
+void EagerCall::rememberFallback(std::string reason) {
+  auto entry = std::make_unique<EagerEntry>();
+  entry->state = EagerEntry::State::Fallback;
+  entry->reason = std::move(reason);
+  std::lock_guard<std::mutex> lock(overload_.mutex_);
+  overload_.entries_.try_emplace(key_, std::move(entry));
 }
 
 void EagerCall::resizeOutputs(const EagerEntry &entry) {

@@ -7,6 +7,7 @@
 #define NEURON_PYTHON_CSRC_EAGERCALL_H
 
 #include <array>
+#include <exception>
 
 #include <c10/util/SmallVector.h>
 
@@ -22,8 +23,12 @@ public:
     Done,     // the results are on the stack
     Fallback, // the stack is unchanged
     Retry,    // out tensors were resized: start again
+    Refused,  // the shape functions raised refusal(); the stack is unchanged
   };
   Outcome run(std::string &reason);
+  std::exception_ptr refusal() const { return refusal_; }
+  /// After Refused, when the CPU took the call nevertheless: remember to go there directly.
+  void rememberFallback(std::string reason);
 
 private:
   /// A tensor argument, once however often it occurs.
@@ -56,6 +61,7 @@ private:
   std::unique_ptr<EagerEntry> compile();
   std::vector<EagerResult> inferResults(const EagerRequest &request);
   void checkOnMeta();
+  void checkDimensions();
   torch::jit::Stack metaStack();
 
   Outcome launch(EagerEntry &entry);
@@ -68,6 +74,7 @@ private:
   const size_t count_;
   const size_t base_;
   std::string reason_;
+  std::exception_ptr refusal_;
   int device_ = -1;
   bool doublePrecision_ = false;
   c10::SmallVector<Distinct, 8> tensors_;

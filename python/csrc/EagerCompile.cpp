@@ -9,6 +9,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
 #include <ATen/record_function.h>
+#include <c10/core/WrapDimMinimal.h>
 
 #include "EagerCall.h"
 #include "Storage.h"
@@ -120,6 +121,23 @@ void EagerCall::checkOnMeta() {
   overload_.op_.callBoxed(stack);
 }
 
+/// The shape functions do not check dimensions everywhere, and no program must be built for one that is none.
+void EagerCall::checkDimensions() {
+  const auto &arguments = overload_.op_.schema().arguments();
+  if (arguments.empty() || arguments[0].type()->kind() != c10::TypeKind::TensorType || !argument(0).isTensor())
+    return;
+  const int64_t rank = argument(0).toTensor().dim();
+  for (size_t i = 1; i < count_; ++i) {
+    if (arguments[i].name() != "dim")
+      continue;
+    if (argument(i).isInt())
+      c10::maybe_wrap_dim(argument(i).toInt(), rank);
+    else if (argument(i).isIntList())
+      for (const int64_t dimension : argument(i).toIntVector())
+        c10::maybe_wrap_dim(dimension, rank);
+  }
+}
+
 std::vector<EagerResult> EagerCall::inferResults(const EagerRequest &request) {
   std::vector<EagerResult> results;
   if (overload_.plan_.size() == 3 && overload_.functionalName_ == "aten.copy.default") {
@@ -165,12 +183,17 @@ std::unique_ptr<EagerEntry> EagerCall::compile() {
     }
     if (overload_.form_ != EagerForm::Functional && overload_.functionalName_ != "aten.copy.default")
       checkOnMeta();
-  } catch (const c10::NotImplementedError &error) {
-    return unsupported("no shape function: " + std::string(error.what_without_backtrace()));
+    checkDimensions();
+  } catch (...) {
+    // Either the user's mistake or data that the result's shape depends on: the CPU tells which.
+    refusal_ = std::current_exception();
+    return nullptr;
   }
   request.results = entry->results;
 
-  const size_t outputs = overload_.form_ == EagerForm::Functional ? entry->results.size() : writtenArguments_.size();
+  const size_t outputs = overload_.form_ == EagerForm::Functional
+                             ? std::min(entry->results.size(), overload_.resultLimit_)
+                             : writtenArguments_.size();
   if (outputs > entry->results.size())
     return unsupported("expected " + std::to_string(outputs) + " results but got " +
                        std::to_string(entry->results.size()));
@@ -223,8 +246,14 @@ EagerCall::Outcome EagerCall::throughTemporary(std::string &reason) {
   {
     const at::DisableRecordFunctionGuard quiet;
     const at::AutoDispatchBelowADInplaceOrView below;
-    if (overload_.functionalName_ != "aten.copy.default")
-      checkOnMeta();
+    try {
+      if (overload_.functionalName_ != "aten.copy.default")
+        checkOnMeta();
+    } catch (...) {
+      finishKey();
+      refusal_ = std::current_exception();
+      return Outcome::Refused;
+    }
   }
   torch::jit::Stack arguments;
   for (size_t i = 0; i < overload_.functional_.schema().arguments().size(); ++i)

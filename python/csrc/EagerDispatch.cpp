@@ -347,6 +347,12 @@ void EagerOverload::call(c10::DispatchKeySet keys, torch::jit::Stack *stack) {
     case EagerCall::Outcome::Fallback:
       fallbackToCpu(op_, stack, reason, /*registered=*/true);
       return;
+    case EagerCall::Outcome::Refused:
+      // PyTorch's own exception, or a result whose shape depends on data.
+      reason = "the shape of the result depends on data";
+      refusedToCpu(op_, stack, reason, attempt.refusal());
+      attempt.rememberFallback(reason);
+      return;
     case EagerCall::Outcome::Retry:
       break;
     }
@@ -358,6 +364,8 @@ bool EagerOverload::tryCall(torch::jit::Stack *stack) {
   while (true) {
     EagerCall attempt(*this, *stack);
     const auto outcome = attempt.run(reason);
+    if (outcome == EagerCall::Outcome::Refused)
+      std::rethrow_exception(attempt.refusal());
     if (outcome != EagerCall::Outcome::Retry)
       return outcome == EagerCall::Outcome::Done;
   }

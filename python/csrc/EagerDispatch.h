@@ -125,6 +125,8 @@ public:
   bool tryCall(torch::jit::Stack *stack);
 
   const std::string &name() const { return name_; }
+  /// Computes only the first `count` results; the others come back undefined.
+  void limitResults(size_t count) { resultLimit_ = count; }
   size_t entryCount();
   /// Empties the cache. The entries stay alive: another thread may be launching one.
   void forget();
@@ -138,6 +140,7 @@ private:
   std::string functionalName_;
   std::vector<EagerArgumentPlan> plan_;
   bool acceptsHostIndices_ = false;
+  size_t resultLimit_ = SIZE_MAX;
   std::mutex mutex_;
   std::unordered_map<EagerKey, std::unique_ptr<EagerEntry>, EagerKeyHash> entries_;
   std::vector<std::unique_ptr<EagerEntry>> retired_;

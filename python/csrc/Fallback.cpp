@@ -111,26 +111,7 @@ bool isGeneratorType(const c10::Argument &argument) {
   return type->kind() == c10::TypeKind::GeneratorType;
 }
 
-void boxedFallback(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
-  fallbackToCpu(op, stack, "the compiler has no lowering for it", /*registered=*/false);
-}
-
-TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&boxedFallback>());
-}
-
-} // namespace
-
-void fallbackToCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, const std::string &reason,
-                   bool registered) {
-  const std::string &name = op.schema().name();
-  const FallbackPolicy current = fallbackPolicy();
-  TORCH_CHECK(!current.disabled && !(current.onlyUnimplemented && registered), "CPU fallback is disabled for ", name,
-              ": ", reason,
-              current.disabled ? " (unset TORCH_NEURONX_DISABLE_CPU_FALLBACK to allow it)"
-                               : " (unset TORCH_NEURONX_FALLBACK_ONLY_FOR_UNIMPLEMENTED_OPS to allow it)");
-  fellBack().count(name);
-  warnOnce(name, reason);
+void runOnCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   const auto &arguments = op.schema().arguments();
   const size_t base = stack->size() - arguments.size();
   const int device = deviceOf(*stack, base);
@@ -142,9 +123,46 @@ void fallbackToCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, cons
     if (value.isGenerator() && value.toGenerator().device().is_privateuseone())
       value = continueOnCpu(value.toGenerator());
   }
+  // A view computed on a copy would claim to be a view and lose writes.
+  at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
+}
+
+void boxedFallback(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
+  fallbackToCpu(op, stack, "the compiler has no lowering for it", /*registered=*/false);
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&boxedFallback>());
+}
+
+} // namespace
+
+void refusedToCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, const std::string &reason,
+                  std::exception_ptr refusal) {
+  const FallbackPolicy current = fallbackPolicy();
+  if (current.disabled || current.onlyUnimplemented)
+    std::rethrow_exception(refusal);
   try {
-    // A view computed on a copy would claim to be a view and lose writes.
-    at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
+    runOnCpu(op, stack);
+  } catch (const c10::NotImplementedError &) {
+    std::rethrow_exception(refusal);
+  }
+  fellBack().count(op.schema().name());
+  warnOnce(op.schema().name(), reason);
+}
+
+void fallbackToCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, const std::string &reason,
+                   bool registered) {
+  const std::string &name = op.schema().name();
+  const FallbackPolicy current = fallbackPolicy();
+  TORCH_CHECK(!current.disabled && !(current.onlyUnimplemented && registered), "CPU fallback is disabled for ", name,
+              ": ", reason,
+              current.disabled ? " (unset TORCH_NEURONX_DISABLE_CPU_FALLBACK to allow it)"
+                               : " (unset TORCH_NEURONX_FALLBACK_ONLY_FOR_UNIMPLEMENTED_OPS to allow it)");
+  fellBack().count(name);
+  warnOnce(name, reason);
+  try {
+    runOnCpu(op, stack);
   } catch (const c10::NotImplementedError &error) {
     TORCH_CHECK_NOT_IMPLEMENTED(false, "CPU fallback failed for ", name,
                                 " on neuron tensors: ", error.what_without_backtrace());

@@ -8,6 +8,7 @@
 #define NEURON_PYTHON_CSRC_FALLBACK_H
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,11 @@ namespace neuroncore::device {
 /// Runs an operator on copies of its arguments on the CPU. `reason` says why; `registered` operators are in the
 /// compiler's table, but not with these arguments.
 void fallbackToCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, const std::string &reason, bool registered);
+
+/// Runs an operator whose shape function raised `refusal` on the CPU: a wrong call raises the CPU's own exception
+/// there, and anything else counts as a fallback.
+void refusedToCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, const std::string &reason,
+                  std::exception_ptr refusal);
 
 /// An operator that ran on the device.
 void countExecution(const c10::OperatorHandle &op);

@@ -148,7 +148,7 @@ std::shared_ptr<Program> makeProgram(const py::bytes &neff, std::string label, s
 
 CompiledGraph makeGraph(const std::shared_ptr<Program> &program, int device, size_t arguments,
                         const std::vector<py::dict> &inputs, const std::vector<py::dict> &outputs,
-                        const std::vector<std::pair<std::string, int64_t>> &results, size_t correlationDepth) {
+                        const std::vector<py::dict> &results, size_t correlationDepth) {
   CompiledGraphDescription description;
   description.program = program;
   description.device = device;
@@ -162,14 +162,21 @@ CompiledGraph makeGraph(const std::shared_ptr<Program> &program, int device, siz
     description.outputs.push_back({scalarType(output["dtype"]), output["sizes"].cast<std::vector<int64_t>>(),
                                    output["strides"].cast<std::vector<int64_t>>(), output["mutates_input"].cast<int>(),
                                    output["on_host"].cast<bool>()});
-  for (const auto &[kind, index] : results) {
+  for (const py::dict &result : results) {
     GraphResultSpec spec;
-    spec.index = index;
+    const auto kind = result["kind"].cast<std::string>();
+    spec.index = result["index"].cast<int64_t>();
     spec.kind = kind == "argument"  ? GraphResultSpec::Kind::Argument
                 : kind == "integer" ? GraphResultSpec::Kind::Integer
                 : kind == "tensor"  ? GraphResultSpec::Kind::Tensor
+                : kind == "view"    ? GraphResultSpec::Kind::View
                                     : GraphResultSpec::Kind::None;
-    description.results.push_back(spec);
+    if (spec.kind == GraphResultSpec::Kind::View) {
+      spec.sizes = result["sizes"].cast<std::vector<int64_t>>();
+      spec.strides = result["strides"].cast<std::vector<int64_t>>();
+      spec.offset = result["offset"].cast<int64_t>();
+    }
+    description.results.push_back(std::move(spec));
   }
   return CompiledGraph(std::move(description));
 }
@@ -210,6 +217,7 @@ py::list runGraph(CompiledGraph &graph, py::list arguments) {
       list[i] = py::int_(results[i].index);
       break;
     case GraphResultSpec::Kind::Tensor:
+    case GraphResultSpec::Kind::View:
       list[i] = py::reinterpret_steal<py::object>(THPVariable_Wrap(std::move(results[i].tensor)));
       break;
     }

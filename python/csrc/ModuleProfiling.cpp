@@ -7,6 +7,7 @@
 
 #include <pybind11/stl.h>
 
+#include "HostSampler.h"
 #include "ProfilerPlugin.h"
 #include "Program.h"
 #include "Trace.h"
@@ -71,6 +72,18 @@ void bindProfiling(py::module_ &module) {
     py::list result;
     for (const ActivityRecord &record : Recorder::instance().lastCapture())
       result.append(toPython(record));
+    return result;
+  });
+  module.def("cpu_samples", [] {
+    py::list result;
+    for (const CpuSample &sample : cpuSamples())
+      result.append(py::make_tuple(sample.timestamp, sample.cpu, sample.utilisation));
+    return result;
+  });
+  module.def("host_memory_samples", [] {
+    py::list result;
+    for (const HostMemorySample &sample : hostMemorySamples())
+      result.append(py::make_tuple(sample.timestamp, sample.usedBytes, sample.processBytes));
     return result;
   });
   module.def("capture_active", [] { return Recorder::active(); });

@@ -17,6 +17,7 @@
 #include <torch/csrc/profiler/stubs/base.h>
 
 #include "Device.h"
+#include "HostSampler.h"
 #include "Queue.h"
 #include "Runtime.h"
 #include "Trace.h"
@@ -36,6 +37,8 @@ std::atomic<bool> registered{false};
 struct CaptureConfig {
   CaptureOptions options;
   bool correlate = true;
+  bool sampleCpu = false;
+  bool sampleMemory = false;
 };
 
 int hexDigit(char digit) {
@@ -93,9 +96,12 @@ CaptureConfig parseConfig(const std::string &text) {
       continue;
     const std::string key = item.substr(0, colon);
     const std::string value = percentDecode(item.substr(colon + 1));
-    if (key == "modes")
+    if (key == "modes") {
       config.options.deviceCapture = value.find("DEVICE") != std::string::npos;
-    else if (key == "max_events_per_nc")
+      config.sampleCpu = value.find("CPU_UTIL") != std::string::npos;
+      config.sampleMemory = value.find("HOST_MEMORY") != std::string::npos;
+    }
+    if (key == "max_events_per_nc")
       config.options.maxEventsPerDevice = static_cast<size_t>(std::max(1LL, std::atoll(value.c_str())));
     else if (key == "capture_enabled_for_nc" && !value.empty())
       config.options.deviceMask = parseDevices(value);
@@ -136,11 +142,14 @@ class Session final : public libkineto::IActivityProfilerSession {
 public:
   Session(CaptureConfig config, std::set<ActivityType> types) : config_(std::move(config)), types_(std::move(types)) {}
   ~Session() override {
-    if (started_ && !stopped_)
+    if (started_ && !stopped_) {
       Recorder::instance().cancel();
+      stopHostSampler();
+    }
   }
 
   void start() override {
+    startHostSampler(config_.sampleCpu, config_.sampleMemory);
     Recorder::instance().start(config_.options);
     started_ = true;
     status_ = libkineto::TraceStatus::RECORDING;
@@ -148,6 +157,7 @@ public:
   void stop() override {
     // Called with the GIL held; nothing that this waits for takes the GIL.
     records_ = Recorder::instance().stop();
+    stopHostSampler();
     stopped_ = true;
     status_ = libkineto::TraceStatus::PROCESSING;
   }

@@ -42,6 +42,15 @@ def compiler():
     return _compiler_module
 
 
+def is_compile_error(error: BaseException) -> bool:
+    """Whether the compiler raised it (without importing the compiler to find out)."""
+    return _compiler_module is not None and isinstance(error, _compiler_module.CompileError)
+
+
+def is_unsupported(error: BaseException) -> bool:
+    return _compiler_module is not None and isinstance(error, _compiler_module.UnsupportedError)
+
+
 def _compiler_fingerprint() -> str:
     """Content hash of the compiler: a changed compiler must not find programs of the old one."""
     global _fingerprint

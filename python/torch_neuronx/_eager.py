@@ -66,13 +66,14 @@ def _compile_call(op: str, inputs, arguments, results, outputs):
     except UnsupportedGraph as error:
         return str(error)
 
-    unsupported = _compilation.compiler().UnsupportedError
     options = _environment.compile_options()
     options["container"] = "memory"
     try:
         entry = _compilation.compile_graph(builder.graph, options)
-    except unsupported as error:
-        return getattr(error, "message", None) or str(error)
+    except Exception as error:
+        if _compilation.is_unsupported(error):
+            return getattr(error, "message", None) or str(error)
+        raise
     name = op.split(".", 2)[1]
     label = op.replace(".", "::", 1).removesuffix(".default")
     return _compilation.program_of(entry, label, f"neff:{name}")

@@ -70,6 +70,23 @@ def _check_versions(torch) -> None:
         )
 
 
+def _print_on_cpu(torch) -> None:
+    """Formats device tensors from a copy on the CPU: the formatter computes with the tensor it prints, which would
+    compile a dozen programs for a print. Core does the same for several device types, by name."""
+    from torch import _tensor_str
+
+    original = getattr(_tensor_str, "_tensor_str", None)
+    if original is None:
+        return
+
+    def tensor_str(self, indent):
+        if self.device.type == "neuron" and type(self) in (torch.Tensor, torch.nn.Parameter):
+            self = self.detach().cpu()
+        return original(self, indent)
+
+    _tensor_str._tensor_str = tensor_str
+
+
 def _load() -> None:
     torch = _import_torch()
     _check_versions(torch)
@@ -82,6 +99,7 @@ def _load() -> None:
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     _C.register_profiler(str(torch.__version__))
+    _print_on_cpu(torch)
     from . import _eager
 
     _eager.register(_C)

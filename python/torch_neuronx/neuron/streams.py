@@ -31,11 +31,19 @@ class Stream(torch.Stream):
         return f"torch.neuron.Stream(device={self.device}, stream_id={self.stream_id})"
 
 
-class Event(torch.Event):
-    """A mark in a stream. elapsed_time() gives modelled milliseconds."""
+class _EventType(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, torch.Event) and instance.device.type == "neuron"
+
+
+class Event(metaclass=_EventType):
+    """A mark in a stream. elapsed_time() gives modelled milliseconds.
+
+    Constructs a torch.Event, because core compares event types exactly.
+    """
 
     def __new__(cls, enable_timing: bool = False, blocking: bool = False, device: Any = None):
-        return super().__new__(cls, device=_device(device), enable_timing=enable_timing, blocking=blocking)
+        return torch.Event(device=_device(device), enable_timing=enable_timing, blocking=blocking)
 
 
 class StreamContext:

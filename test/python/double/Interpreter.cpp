@@ -6,6 +6,8 @@
 #include <map>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/from_blob.h>
@@ -131,6 +133,28 @@ c10::IValue convert(const json &argument, const c10::TypePtr &fullType, const Va
   return value;
 }
 
+/// Has no CPU kernel; the formula of the gradient.
+std::vector<at::Tensor> fusedRmsNormBackward(const torch::jit::Stack &stack) {
+  const at::Tensor &gradient = stack[0].toTensor();
+  const at::Tensor &input = stack[1].toTensor();
+  const int64_t normalized = static_cast<int64_t>(stack[2].toIntVector().size());
+  const at::Tensor &rstd = stack[3].toTensor();
+  const at::Tensor weight = stack[4].isTensor() ? stack[4].toTensor() : at::Tensor();
+  std::vector<int64_t> inner;
+  std::vector<int64_t> outer;
+  for (int64_t i = 0; i < input.dim(); ++i)
+    (i < input.dim() - normalized ? outer : inner).push_back(i);
+  const at::Tensor scaled = input.to(at::kFloat) * rstd;
+  const at::Tensor incoming = gradient.to(at::kFloat);
+  const at::Tensor weighted = weight.defined() ? incoming * weight.to(at::kFloat) : incoming;
+  const at::Tensor inputGradient = rstd * (weighted - scaled * (weighted * scaled).mean(inner, true));
+  at::Tensor weightGradient = incoming * scaled;
+  if (!outer.empty())
+    weightGradient = weightGradient.sum(outer);
+  return {inputGradient.to(input.scalar_type()),
+          weight.defined() ? weightGradient.to(weight.scalar_type()) : at::Tensor()};
+}
+
 } // namespace
 
 Graph::Graph(const std::string &text) : graph_(json::parse(text)) {
@@ -224,7 +248,12 @@ void Graph::run(const std::vector<void *> &inputPointers, const std::vector<void
     const auto &arguments = handle.schema().arguments();
     for (size_t i = 0; i < arguments.size(); ++i)
       stack.push_back(convert(node.at("args")[i], arguments[i].real_type(), values, generator));
-    handle.callBoxed(stack);
+    if (op == "aten::_fused_rms_norm_backward") {
+      const std::vector<at::Tensor> gradients = fusedRmsNormBackward(stack);
+      stack.assign(gradients.begin(), gradients.end());
+    } else {
+      handle.callBoxed(stack);
+    }
     std::vector<c10::IValue> results;
     for (const c10::IValue &item : stack)
       if (item.isTensorList())

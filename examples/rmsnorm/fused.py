@@ -1,0 +1,46 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""RMSNorm as PyTorch's own operator: one program, one dispatch.
+
+    python examples/rmsnorm/fused.py
+"""
+
+import torch
+from report import report
+from torch.profiler import ProfilerActivity, profile, schedule
+from torch_neuronx.profiling import NeuronConfig, NeuronProfiler, ProfileMode
+
+
+def run(output_dir="./output/fused"):
+    x = torch.randn(4, 512, dtype=torch.bfloat16, device="neuron")
+    weight = torch.ones(512, dtype=torch.bfloat16, device="neuron")
+
+    config = NeuronConfig(
+        modes=[ProfileMode.DEVICE, ProfileMode.RUNTIME],
+        profile_output_dir=output_dir,
+        capture_enabled_for_nc="0",
+        correlate_device_time=True,
+    )
+    profiler = NeuronProfiler(config)
+    with (
+        torch.no_grad(),
+        profile(
+            activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1],
+            experimental_config=config,
+            record_shapes=False,
+            schedule=schedule(wait=2, warmup=1, active=1),
+            on_trace_ready=profiler.export_trace,
+        ) as prof,
+    ):
+        for _ in range(4):
+            result = torch.rms_norm(x, [512], weight, 1e-6)
+            torch.neuron.synchronize()
+            prof.step()
+
+    expected = torch.rms_norm(x.cpu(), [512], weight.cpu(), 1e-6)
+    return report("fused: torch.rms_norm", prof, profiler, result, expected)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,474 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""FX graph to GraphDef, for one set of concrete sizes."""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from .._graph.builder import GraphBuilder, UnsupportedGraph, Value
+from .errors import Frame, NeuronUnsupportedError
+
+_FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
+
+# Identities in a functional graph.
+_IDENTITIES = frozenset({"aten.detach.default", "aten.alias.default", "aten.lift_fresh.default"})
+# Checks of sizes, which are concrete here: AOTAutograd has evaluated them.
+_SIZE_CHECKS = frozenset(
+    {
+        "aten._assert_scalar.default",
+        "aten.sym_constrain_range.default",
+        "aten.sym_constrain_range_for_size.default",
+        "aten._assert_tensor_metadata.default",
+    }
+)
+
+
+@dataclass
+class InputSpec:
+    argument: int
+    dtype: torch.dtype
+    sizes: list[int]
+    strides: list[int]
+    on_host: bool
+    written: bool = False
+
+
+@dataclass
+class OutputSpec:
+    dtype: torch.dtype
+    sizes: list[int]
+    strides: list[int]
+    on_host: bool
+    mutates_input: int = -1
+
+
+@dataclass
+class ResultSpec:
+    """Where one result of a call comes from: see GraphResultSpec."""
+
+    kind: str
+    index: int = 0
+    sizes: list[int] = field(default_factory=list)
+    strides: list[int] = field(default_factory=list)
+    offset: int = 0
+
+
+@dataclass
+class Lowered:
+    graph: Any
+    arguments: int
+    device: int
+    inputs: list[InputSpec] = field(default_factory=list)
+    # What the program computes, then the outputs without elements, which nothing computes.
+    outputs: list[OutputSpec] = field(default_factory=list)
+    computed: int = 0
+    results: list[ResultSpec] = field(default_factory=list)
+    node_names: list[str] = field(default_factory=list)
+
+    def uses_host(self) -> bool:
+        return any(item.on_host for item in self.inputs) or any(item.on_host for item in self.outputs)
+
+
+def frames_of(node: Node) -> list[Frame]:
+    """The Python stack of a node, outermost first."""
+    text = node.meta.get("stack_trace") or getattr(node, "stack_trace", None)
+    if not text:
+        return []
+    frames: list[Frame] = []
+    lines = text.splitlines()
+    for position, line in enumerate(lines):
+        match = _FRAME.match(line)
+        if match is None:
+            continue
+        following = lines[position + 1].strip() if position + 1 < len(lines) else ""
+        source = "" if _FRAME.match(lines[position + 1]) else following if position + 1 < len(lines) else ""
+        frames.append((match["file"], int(match["line"]), match["function"], source))
+    return frames
+
+
+def has_symbols(gm: GraphModule) -> bool:
+    for node in gm.graph.nodes:
+        if node.op != "placeholder":
+            continue
+        value = node.meta.get("val")
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return True
+        if isinstance(value, torch.Tensor) and any(
+            isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride())
+        ):
+            return True
+    return False
+
+
+def symbol_values(gm: GraphModule, arguments: list[Any]) -> dict[Any, int]:
+    """Values of the size symbols, read off the arguments of a call."""
+    values: dict[Any, int] = {}
+
+    def note(symbolic: Any, concrete: Any) -> None:
+        if isinstance(symbolic, (torch.SymInt, torch.SymFloat)):
+            expression = symbolic.node.expr
+            if expression.is_Symbol:
+                values[expression] = concrete
+
+    placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
+    for node, argument in zip(placeholders, arguments, strict=True):
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and isinstance(argument, torch.Tensor):
+            for symbolic, concrete in zip(value.shape, argument.shape, strict=True):
+                note(symbolic, concrete)
+            for symbolic, concrete in zip(value.stride(), argument.stride(), strict=True):
+                note(symbolic, concrete)
+        else:
+            note(value, argument)
+    return values
+
+
+class Lowering:
+    """Walks the nodes of one graph once."""
+
+    def __init__(self, gm: GraphModule, name: str, kind: str, symbols: dict[Any, int] | None = None):
+        self.gm = gm
+        self.builder = GraphBuilder(name, kind)
+        self.symbols = symbols or {}
+        # Node -> Value, list of values (several results), or a Python constant.
+        self.values: dict[Node, Any] = {}
+        self.inputs: list[InputSpec] = []
+        self.input_of: dict[Node, int] = {}
+        self.mutations: dict[Node, Value] = {}
+        self.placeholders: list[Node] = []
+        self.device: int | None = None
+        self.node_names: list[str] = []
+        self.rng_needed = False
+
+    def run(self) -> Lowered:
+        self._find_device()
+        for node in self.gm.graph.nodes:
+            try:
+                self._visit(node)
+            except UnsupportedGraph as error:
+                raise NeuronUnsupportedError(
+                    str(error),
+                    code="NCC_EUOC002",
+                    op=str(node.target) if node.op == "call_function" else None,
+                    node=node.name,
+                    frames=frames_of(node),
+                ) from error
+        if self.rng_needed:
+            self.builder.add_rng_state()
+        return self._finish()
+
+    # -- metadata ----------------------------------------------------------------------------------------------------
+
+    def _concrete(self, value: Any) -> Any:
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            expression = value.node.expr
+            result = expression.subs(self.symbols) if self.symbols else expression
+            if getattr(result, "free_symbols", None):
+                raise UnsupportedGraph(
+                    f"the size {expression} depends on data; such sizes are not supported, "
+                    "split the function where the data is read"
+                )
+            if isinstance(value, torch.SymInt):
+                return int(result)
+            return bool(result) if isinstance(value, torch.SymBool) else float(result)
+        return value
+
+    def _type(self, tensor: torch.Tensor) -> tuple[torch.dtype, list[int], list[int]]:
+        if tensor.layout != torch.strided:
+            raise UnsupportedGraph(f"layout {tensor.layout} is not supported; use dense tensors")
+        sizes = [self._concrete(size) for size in tensor.shape]
+        return tensor.dtype, sizes, [self._concrete(stride) for stride in tensor.stride()]
+
+    def _find_device(self) -> None:
+        for node in self.gm.graph.nodes:
+            values = node.meta.get("val")
+            for value in values if isinstance(values, (list, tuple)) else (values,):
+                if not isinstance(value, torch.Tensor) or value.device.type in ("cpu", "meta"):
+                    continue
+                if value.device.type != "neuron":
+                    raise NeuronUnsupportedError(
+                        f"expected tensors on neuron or cpu but got {value.device}",
+                        node=node.name,
+                        frames=frames_of(node),
+                    )
+                index = value.device.index if value.device.index is not None else torch.neuron.current_device()
+                if self.device is not None and self.device != index:
+                    raise NeuronUnsupportedError(
+                        f"expected all tensors of a graph on one device but got neuron:{self.device} and "
+                        f"neuron:{index}",
+                        node=node.name,
+                        frames=frames_of(node),
+                        remedy="compile the parts of each device apart",
+                    )
+                self.device = index
+        if self.device is None:
+            self.device = torch.neuron.current_device()
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+
+    def _visit(self, node: Node) -> None:
+        if node.op == "placeholder":
+            self._placeholder(node)
+        elif node.op == "get_attr":
+            self._attribute(node)
+        elif node.op == "call_function":
+            self._call(node)
+        elif node.op != "output":
+            raise UnsupportedGraph(f"a node of kind {node.op} is not supported")
+
+    def _placeholder(self, node: Node) -> None:
+        position = len(self.placeholders)
+        self.placeholders.append(node)
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            if not node.users:
+                return
+            dtype, sizes, strides = self._type(value)
+            self.input_of[node] = len(self.inputs)
+            self.inputs.append(InputSpec(position, dtype, sizes, strides, value.device.type == "cpu"))
+            self.values[node] = self.builder.add_tensor_input(node.name, dtype, sizes, strides)
+        else:
+            self.values[node] = self._concrete(value)
+
+    def _attribute(self, node: Node) -> None:
+        value: Any = self.gm
+        for part in str(node.target).split("."):
+            value = getattr(value, part)
+        if isinstance(value, GraphModule):
+            # Operand of a higher-order operator; the operator itself decides.
+            self.values[node] = value
+            return
+        if not isinstance(value, torch.Tensor):
+            raise UnsupportedGraph(f"a constant of type {type(value).__name__} is not supported")
+        from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+
+        if isinstance(value, FakeTensor):
+            constant = value.constant
+            if constant is None:
+                raise UnsupportedGraph(f"the content of constant {node.target} is not known")
+            value = constant
+        with unset_fake_temporarily():
+            self.values[node] = self.builder.add_constant(value)
+
+    def _argument(self, argument: Any) -> Any:
+        if isinstance(argument, Node):
+            value = self.values[argument]
+            if isinstance(value, GraphModule):
+                raise UnsupportedGraph("a subgraph cannot be an operand here")
+            return value
+        if isinstance(argument, (list, tuple)):
+            return [self._argument(item) for item in argument]
+        return self._concrete(argument)
+
+    def _call(self, node: Node) -> None:
+        target = node.target
+        value = node.meta.get("val")
+        if target is operator.getitem:
+            source, index = node.args
+            self.values[node] = self.values[source][index]
+            return
+        if isinstance(value, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)):
+            # Arithmetic on sizes.
+            self.values[node] = self._concrete(value)
+            return
+        if not isinstance(target, torch._ops.OpOverload):
+            raise UnsupportedGraph(f"{getattr(target, '__name__', target)} is not supported in a compiled graph")
+        op = str(target)
+        if op in _SIZE_CHECKS:
+            return
+        if op in _IDENTITIES:
+            self.values[node] = self.values[node.args[0]]
+            return
+        if op == "aten.copy_.default":
+            self._copy(node)
+            return
+        if target._schema.is_mutable:
+            raise UnsupportedGraph(f"{op} writes its argument; only functional operators are expected here")
+        arguments = self._schema_arguments(target, node)
+        several = isinstance(value, (list, tuple))
+        results = []
+        for item in value if several else (value,):
+            if isinstance(item, torch.Tensor):
+                results.append(self._type(item))
+            else:
+                results.append(None)
+        if torch.Tag.nondeterministic_seeded in target.tags:
+            self.rng_needed = True
+        produced = self._add_node(node, op, arguments, results)
+        self.values[node] = produced if several else produced[0]
+
+    def _schema_arguments(self, target: torch._ops.OpOverload, node: Node) -> list[Any]:
+        """Every schema argument in order, with defaults filled in."""
+        arguments = []
+        positional = list(node.args)
+        for position, argument in enumerate(target._schema.arguments):
+            if argument.name in node.kwargs:
+                arguments.append(self._argument(node.kwargs[argument.name]))
+            elif not argument.kwarg_only and position < len(positional):
+                arguments.append(self._argument(positional[position]))
+            else:
+                arguments.append(argument.default_value)
+        return arguments
+
+    def _add_node(self, node: Node, op: str, arguments: list[Any], results: list[Any]) -> list[Value | None]:
+        index = len(self.builder.graph.nodes)
+        produced = self.builder.add_node(op, arguments, results, name=node.name)
+        self.builder.add_frames(index, frames_of(node))
+        self.node_names.append(node.name)
+        return produced
+
+    def _copy(self, node: Node) -> None:
+        """A write into an argument, which AOTAutograd leaves at the end of an inference graph."""
+        destination, source = node.args[0], node.args[1]
+        if destination not in self.input_of:
+            raise UnsupportedGraph("a copy into something that is not an argument is not supported")
+        spec = self.inputs[self.input_of[destination]]
+        value = self.values[source]
+        dtype, sizes, _ = self._type(source.meta["val"])
+        if dtype != spec.dtype or sizes != spec.sizes:
+            (value,) = self._add_node(
+                node,
+                "aten.copy.default",
+                [self.values[destination], value, False],
+                [(spec.dtype, spec.sizes, _contiguous(spec.sizes))],
+            )
+        spec.written = True
+        self.mutations[destination] = value
+        self.values[node] = value
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> Lowered:
+        lowered = Lowered(self.builder.graph, len(self.placeholders), self.device, inputs=self.inputs)
+        outputs: list[OutputSpec] = []
+        for node, value in self.mutations.items():
+            position = self.input_of[node]
+            spec = self.inputs[position]
+            if _elements(spec.sizes) == 0:
+                continue
+            self.builder.add_output(value, spec.dtype, spec.sizes, spec.strides, position)
+            outputs.append(OutputSpec(spec.dtype, spec.sizes, spec.strides, False, position))
+        (output,) = (node for node in self.gm.graph.nodes if node.op == "output")
+        items = list(output.args[0])
+        shared = self._shared_roots(items)
+        empty: list[OutputSpec] = []
+        seen: dict[Node, ResultSpec] = {}
+        for item in items:
+            if item is None:
+                lowered.results.append(ResultSpec("none"))
+            elif not isinstance(item, Node):
+                lowered.results.append(ResultSpec("integer", int(self._concrete(item))))
+            else:
+                if item not in seen:
+                    seen[item] = self._result(item, outputs, empty, shared, seen)
+                lowered.results.append(seen[item])
+        lowered.computed = len(outputs)
+        lowered.outputs = outputs + empty
+        for spec in seen.values():
+            if spec.kind == "empty":
+                spec.kind, spec.index = "tensor", lowered.computed + spec.index
+        lowered.node_names = self.node_names
+        return lowered
+
+    @staticmethod
+    def _root(node: Node) -> Node:
+        """The node whose storage a chain of views shares."""
+        while (
+            node.op == "call_function"
+            and isinstance(node.target, torch._ops.OpOverload)
+            and _is_view(node.target)
+            and isinstance(node.args[0], Node)
+        ):
+            node = node.args[0]
+        return node
+
+    def _shared_roots(self, items: list[Any]) -> set[Node]:
+        """Storages that several results share, without autograd's wrappers to say so: aliasing has to survive."""
+        counts: dict[Node, int] = {}
+        for item in {item for item in items if isinstance(item, Node) and item.op == "call_function"}:
+            if isinstance(item.meta.get("val"), torch.Tensor):
+                root = self._root(item)
+                counts[root] = counts.get(root, 0) + 1
+        return {root for root, count in counts.items() if count > 1 and root.op == "call_function"}
+
+    def _result(
+        self,
+        node: Node,
+        outputs: list[OutputSpec],
+        empty: list[OutputSpec],
+        shared: set[Node],
+        seen: dict[Node, ResultSpec],
+    ) -> ResultSpec:
+        if node.op == "placeholder":
+            return ResultSpec("argument", self.placeholders.index(node))
+        if node.op == "call_function" and str(node.target) == "aten.copy_.default":
+            return ResultSpec("argument", self.placeholders.index(node.args[0]))
+        value = self.values.get(node)
+        if value is None:
+            return ResultSpec("none")
+        if isinstance(value, (int, bool)):
+            return ResultSpec("integer", int(value))
+        if not isinstance(value, Value):
+            raise UnsupportedGraph(f"a result of type {type(value).__name__} is not supported")
+        fake = node.meta["val"]
+        dtype, sizes, strides = self._type(fake)
+        root = self._root(node)
+        if root is not node and root in shared and root.meta["val"].dtype == dtype:
+            if root not in seen:
+                seen[root] = self._result(root, outputs, empty, shared, seen)
+            base = seen[root]
+            _, root_sizes, root_strides = self._type(root.meta["val"])
+            if base.kind == "tensor" and _is_dense(root_sizes, root_strides):
+                return ResultSpec("view", base.index, sizes, strides, self._concrete(fake.storage_offset()))
+        if not _is_dense(sizes, strides):
+            strides = _contiguous(sizes)
+        spec = OutputSpec(dtype, sizes, strides, fake.device.type == "cpu")
+        if _elements(sizes) == 0:
+            empty.append(spec)
+            return ResultSpec("empty", len(empty) - 1)
+        self.builder.add_output(value, dtype, sizes, strides)
+        outputs.append(spec)
+        return ResultSpec("tensor", len(outputs) - 1)
+
+
+def _is_view(op: torch._ops.OpOverload) -> bool:
+    returns = op._schema.returns
+    alias = returns[0].alias_info if len(returns) == 1 else None
+    return alias is not None and not alias.is_write
+
+
+def _elements(sizes: list[int]) -> int:
+    count = 1
+    for size in sizes:
+        count *= size
+    return count
+
+
+def _contiguous(sizes: list[int]) -> list[int]:
+    strides = [1] * len(sizes)
+    for position in range(len(sizes) - 2, -1, -1):
+        strides[position] = strides[position + 1] * max(sizes[position + 1], 1)
+    return strides
+
+
+def _is_dense(sizes: list[int], strides: list[int]) -> bool:
+    expected = 1
+    for size, stride in sorted(zip(sizes, strides, strict=True), key=lambda pair: (pair[1], pair[0])):
+        if size == 1:
+            continue
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def lower(gm: GraphModule, name: str, kind: str, symbols: dict[Any, int] | None = None) -> Lowered:
+    return Lowering(gm, name, kind, symbols).run()
