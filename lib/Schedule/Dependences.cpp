@@ -47,7 +47,12 @@ void DependenceAnalysis::Pattern::normalise() {
 
 DependenceAnalysis::DependenceAnalysis(const StructuredProgram &program, const FlatProgram &flat,
                                        std::span<const int32_t> numDmaCounters)
-    : program_(program), flat_(flat), numDmaCounters_(numDmaCounters) {}
+    : program_(program), flat_(flat), numDmaCounters_(numDmaCounters) {
+  current_.onChip.reserve(64);
+  current_.hbm.reserve(16);
+  current_.patterns.reserve(16);
+  pool_.reserve(64);
+}
 
 void DependenceAnalysis::analyse(int32_t kernel, WaitTable &waits) {
   kernel_ = kernel;

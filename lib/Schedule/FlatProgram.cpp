@@ -22,6 +22,7 @@ public:
       : program_(program), stage_(stage), flat_(flat) {}
 
   Status run() {
+    reserve();
     for (const Kernel &kernel : program_.kernels) {
       FlatKernel &out = flat_.kernels.emplace_back();
       out.firstSite = int32_t(flat_.sites.size());
@@ -48,6 +49,16 @@ public:
   }
 
 private:
+  /// Small programs, the most frequent ones, are built without growing.
+  void reserve() {
+    flat_.kernels.reserve(program_.kernels.size());
+    flat_.sites.reserve(32);
+    flat_.items.reserve(32);
+    flat_.dmaSites.reserve(16);
+    flat_.passTerms.reserve(16);
+    flat_.executionPool.reserve(32);
+  }
+
   /// A loop around the current position: a flat one, or a spliced one whose iteration is a constant here.
   struct Frame {
     LoopId id;

@@ -11,6 +11,7 @@
 #include "RealPrograms.h"
 #include "SymbolicMachine.h"
 #include "neuron/Isa/Codec.h"
+#include "neuron/Isa/Verify.h"
 #include "neuron/Schedule/Projection.h"
 #include "neuron/Schedule/Synchronisation.h"
 
@@ -242,7 +243,7 @@ TEST(Projection, RegistersOfRealLoops) {
   }
 }
 
-/// Every instruction the projection adds has the form the encoding asks for.
+/// Every instruction the projection adds is legal and survives the codec.
 TEST(Projection, Encodes) {
   ProgramBuilder b;
   int x = b.addVariable(4096), y = b.addVariable(4096);
@@ -259,6 +260,8 @@ TEST(Projection, Encodes) {
     b.endLoop();
   }
   Projected p = projected(b.take());
+  Status legal = isa::verifyProgram(*target::MachineModel::builtin("trn2"), p.streams);
+  EXPECT_TRUE(legal) << legal.error().message();
   for (int stream = 0; stream < isa::kNumStreams; ++stream) {
     Engine engine = isa::kStreamEngines[stream];
     Expected<std::vector<uint8_t>> bytes = isa::encodeStream(engine, p.streams[stream]);
