@@ -157,13 +157,6 @@ private:
     return Status::success();
   }
 
-  static Status counterOverflow(int64_t count) {
-    return Error(ErrorKind::Unsupported, cat("expected less than ", kCounterLimit,
-                                             " updates of one semaphore in an "
-                                             "execution but got ",
-                                             count, "; use larger tiles or fewer iterations"));
-  }
-
   Status addSite(const Instruction &instruction) {
     int stream = isa::streamIndex(instruction.engine);
     const isa::InstructionInfo &info = isa::instructionInfo(instruction.code.opcode);
@@ -191,6 +184,9 @@ private:
       if (tile.space == isa::MemorySpace::Hbm && (info.group != isa::Group::Dma || slot > 1))
         return Error(ErrorKind::InvalidInput,
                      cat("expected operand ", slot, " of ", info.name, " on chip but got HBM"));
+      isa::Dtype dtype = tile.space == isa::MemorySpace::Hbm ? instruction.code.hbm[slot].dtype : tile.dtype;
+      if (tile.present() && isa::dtypeBytes(dtype) == 0)
+        return Error(ErrorKind::InvalidInput, cat("expected operand ", slot, " of ", info.name, " to have a dtype"));
       if (tile.present() && tile.space != isa::MemorySpace::Hbm &&
           (tile.numPartitions == 0 || tile.startPartition + tile.numPartitions > kNumPartitions))
         return Error(ErrorKind::InvalidInput,
@@ -297,6 +293,12 @@ private:
 };
 
 } // namespace
+
+Error counterOverflow(int64_t count) {
+  return Error(ErrorKind::Unsupported,
+               cat("expected less than ", kCounterLimit, " updates of one semaphore in an execution but got ", count,
+                   "; use larger tiles or fewer iterations"));
+}
 
 Expected<FlatProgram> FlatProgram::build(const StructuredProgram &program, Stage stage) {
   FlatProgram flat;

@@ -30,6 +30,8 @@ inline constexpr int kNumPartitions = 128;
 inline constexpr int kSyncStream = isa::kNumStreams - 1;
 static_assert(isa::kStreamEngines[kSyncStream] == isa::Engine::Sync);
 
+Error counterOverflow(int64_t count);
+
 struct FlatLoop {
   LoopId id = -1;
   int32_t parent = -1; // index in FlatProgram::loops
@@ -102,17 +104,20 @@ public:
   static Expected<FlatProgram> build(const StructuredProgram &program, Stage stage);
   /// Sets the engine counts at kernel boundaries. `ticks(kernel, stream)` is the number of ticks of the kernel's entry
   /// (first) and exit (second).
-  template <typename Ticks> void setBoundaryCounts(Ticks ticks) {
-    Counts count = {};
+  template <typename Ticks> Status setBoundaryCounts(Ticks ticks) {
+    std::array<int64_t, isa::kNumStreams> count = {};
     for (int32_t kernel = 0; kernel < int32_t(kernels.size()); ++kernel)
       for (int stream = 0; stream < isa::kNumStreams; ++stream) {
         auto [entry, exit] = ticks(kernel, stream);
-        kernels[kernel].bodyStart[stream] = count[stream] + entry;
-        kernels[kernel].end[stream] = kernels[kernel].bodyStart[stream] + kernels[kernel].total[stream] + exit;
-        count[stream] = kernels[kernel].end[stream];
+        int64_t start = count[stream] + entry;
+        count[stream] = start + kernels[kernel].total[stream] + exit;
+        if (count[stream] >= kCounterLimit)
+          return counterOverflow(count[stream]);
+        kernels[kernel].bodyStart[stream] = int32_t(start);
+        kernels[kernel].end[stream] = int32_t(count[stream]);
       }
+    return Status::success();
   }
-
   std::vector<FlatKernel> kernels;
   std::vector<FlatLoop> loops;
   std::vector<FlatSite> sites; // in sequential (textual) order

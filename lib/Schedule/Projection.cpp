@@ -361,7 +361,7 @@ Expected<isa::Program> project(const StructuredProgram &program, const Projectio
   Expected<FlatProgram> flat = FlatProgram::build(program, FlatProgram::Stage::AfterSynchronisation);
   if (!flat)
     return flat.error();
-  flat->setBoundaryCounts([&](int32_t kernel, int stream) {
+  Status counted = flat->setBoundaryCounts([&](int32_t kernel, int stream) {
     auto ticks = [&](const std::vector<Instruction> &instructions) {
       int32_t count = 0;
       for (const Instruction &instruction : instructions)
@@ -370,6 +370,8 @@ Expected<isa::Program> project(const StructuredProgram &program, const Projectio
     };
     return std::pair(ticks(program.kernels[kernel].entry), ticks(program.kernels[kernel].exit));
   });
+  if (!counted)
+    return counted.error();
   if (report)
     *report = {};
   Expected<isa::Program> result{isa::Program()};

@@ -153,6 +153,9 @@ Status RegisterPlan::planSite(int32_t index) {
                        "got loop ",
                        wait.anchor));
     bool isEngine = wait.counter == SymbolicWait::Counter::Engine;
+    if (wait.index < 0 || wait.kernelsBack > kernel_ || (isEngine && wait.index >= isa::kNumStreams))
+      return Error(ErrorKind::InvalidInput, cat("expected a wait on an existing counter but got number ", wait.index,
+                                                " of ", int(wait.kernelsBack), " kernels back"));
     PlannedWait planned;
     if (isEngine) {
       planned.semaphore = uint8_t(wait.index);

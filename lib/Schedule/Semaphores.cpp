@@ -57,6 +57,20 @@ std::array<int32_t, kNumBlocks> blockSizes(const std::vector<int32_t> &numCounte
   return sizes;
 }
 
+/// Each site alone stays below the limit; their sum may not.
+Status checkSharedCounters(const FlatProgram &flat, const SemaphorePlan &plan) {
+  for (size_t kernel = 0; kernel < flat.kernels.size(); ++kernel) {
+    std::vector<int64_t> transfers(plan.numCounters[kernel]);
+    for (int32_t dma = flat.kernels[kernel].firstDma; dma < flat.kernels[kernel].endDma; ++dma) {
+      int64_t &count = transfers[flat.dmaSites[dma].counter];
+      count += flat.executions(flat.dmaSites[dma], 0);
+      if (count * kPartsPerTransfer >= kCounterLimit)
+        return counterOverflow(count * kPartsPerTransfer);
+    }
+  }
+  return Status::success();
+}
+
 } // namespace
 
 Status assignSemaphores(StructuredProgram &program, FlatProgram &flat, const SynchronisationOptions &options,
@@ -102,6 +116,8 @@ Status assignSemaphores(StructuredProgram &program, FlatProgram &flat, const Syn
       flat.dmaSites[dma].counter = (dma - range.firstDma) % plan.numCounters[kernel];
   }
   plan.numSemaphores = isa::kNumStreams + needed();
+  if (report.numSharedSites > 0)
+    return checkSharedCounters(flat, plan);
   return Status::success();
 }
 

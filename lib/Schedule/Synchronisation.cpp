@@ -28,7 +28,8 @@ public:
     flat_ = std::move(*flat);
     if (Status status = assignSemaphores(program_, flat_, options_, plan_, report_); !status)
       return status;
-    setBoundaryCounts();
+    if (Status status = setBoundaryCounts(); !status)
+      return status;
 
     DependenceAnalysis dependences(program_, flat_, plan_.numCounters);
     Elimination elimination(flat_, options_.skipPasses);
@@ -68,8 +69,8 @@ private:
   /// Only the entry two kernels later asks for the exit ticks.
   bool hasExit(int32_t kernel) const { return kernel + 2 < numKernels(); }
 
-  void setBoundaryCounts() {
-    flat_.setBoundaryCounts([&](int32_t kernel, int stream) {
+  Status setBoundaryCounts() {
+    return flat_.setBoundaryCounts([&](int32_t kernel, int stream) {
       bool entry = hasEntry(kernel) && stream == kSyncStream;
       bool exit = hasExit(kernel) && (flat_.kernels[kernel].streams >> stream & 1);
       return std::pair(int32_t(entry), int32_t(exit));

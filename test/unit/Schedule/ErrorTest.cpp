@@ -101,6 +101,46 @@ TEST(Refused, TransferCounterOverflow) {
   expectRefused(b.take(), ErrorKind::Unsupported, "updates of one semaphore");
 }
 
+TEST(Refused, CounterOverflowOverSeveralKernels) {
+  ProgramBuilder b;
+  for (int kernel = 0; kernel < 5; ++kernel) {
+    b.beginKernel();
+    b.beginLoop(1 << 27);
+    b.compute(Engine::Vector, sbuf(0), {});
+    b.endLoop();
+  }
+  expectRefused(b.take(), ErrorKind::Unsupported, "updates of one semaphore");
+}
+
+TEST(Refused, CounterOverflowOfASharedCounter) {
+  ProgramBuilder b;
+  int x = b.addVariable(4096);
+  b.beginLoop((1 << 25) - 1);
+  for (int i = 0; i < 241; ++i)
+    b.load(Engine::Sync, sbuf(i % 64 * 4), {x, i % 64 * 4});
+  b.endLoop();
+  expectRefused(b.take(), ErrorKind::Unsupported, "updates of one semaphore");
+}
+
+TEST(Refused, OperandWithoutDtype) {
+  ProgramBuilder b;
+  b.compute(Engine::Vector, sbuf(0), {}).code.tiles[0].dtype = isa::Dtype::None;
+  expectRefused(b.take(), ErrorKind::InvalidInput, "operand 0 of memset to have a dtype");
+}
+
+TEST(Refused, WaitOnACounterThatDoesNotExist) {
+  ProgramBuilder b;
+  b.compute(Engine::Vector, sbuf(0), {});
+  StructuredProgram program = b.take();
+  ASSERT_TRUE(synchronise(program));
+  SymbolicWait wait;
+  wait.index = 5;
+  std::get<Instruction>(program.kernels[0].body[0]).waits.push_back(wait);
+  Expected<isa::Program> streams = project(program);
+  ASSERT_FALSE(streams);
+  EXPECT_NE(streams.error().message().find("existing counter but got number 5"), std::string::npos);
+}
+
 TEST(Refused, NestedLoopsOfOneId) {
   ProgramBuilder b;
   b.beginLoop(3);
