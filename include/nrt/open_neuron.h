@@ -41,7 +41,7 @@ NRT_STATUS open_neuron_memory_free(uint32_t vnc, void *memory);
 // ---------------------------------------------------------------------------------------------------------------------
 
 typedef enum {
-  /// `bytes` stay valid and unchanged until nrt_unload: constants of an uncompressed NEFF are used in place.
+  /// The caller promises that the bytes stay valid and unchanged until nrt_unload, so that the runtime need not copy.
   OPEN_NEURON_LOAD_BORROW_BYTES = 1,
 } open_neuron_load_flags_t;
 
@@ -149,7 +149,7 @@ NRT_STATUS open_neuron_synchronize(uint32_t vnc);
 // Modes, times and timelines
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// Checked mode for executions enqueued from now on: the static check of each model (once) and poisoned memory. A
+/// Checked mode for executions enqueued from now on: the static check of each model (once per path through it). A
 /// hazard fails the execution with NRT_EXEC_COMPLETED_WITH_ERR.
 NRT_STATUS open_neuron_set_check_mode(bool enabled);
 /// Host threads that share one instruction's work, per core; 0 = decide from the machine. Bits do not depend on it.

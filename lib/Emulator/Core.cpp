@@ -60,8 +60,8 @@ public:
 
 private:
   bool fail(int stream, ErrorKind kind, std::string message) {
-    error_ = Status(Error(kind, std::move(message))
-                        .withContext(describeInstruction(neff_, stream, states_[stream].pc)));
+    error_ =
+        Status(Error(kind, std::move(message)).withContext(describeInstruction(neff_, stream, states_[stream].pc)));
     return false;
   }
 
@@ -105,6 +105,9 @@ private:
   bool checkLimits(int stream) {
     if (options_.cancel && options_.cancel->load(std::memory_order_relaxed))
       return fail(stream, ErrorKind::Internal, "execution was cancelled");
+    if (options_.deadline != std::chrono::steady_clock::time_point::max() &&
+        std::chrono::steady_clock::now() > options_.deadline)
+      return fail(stream, ErrorKind::Internal, "execution ran past its time limit");
     if (options_.maxInstructions != 0 && executed_ > options_.maxInstructions)
       return fail(stream, ErrorKind::InvalidInput,
                   cat("execution did not end within ", options_.maxInstructions, " instructions"));
@@ -117,9 +120,8 @@ private:
     case Step::Kind::Tile: {
       const TileOp &op = *step.tile;
       if (op.nanoseconds() > WorkerPool::kMinNanoseconds)
-        pool_.run(op.units(), op.unitAlignment(), [&](Worker &worker, int64_t begin, int64_t end) {
-          op.run(machine_, worker, int(begin), int(end));
-        });
+        pool_.run(op.units(), op.unitAlignment(),
+                  [&](Worker &worker, int64_t begin, int64_t end) { op.run(machine_, worker, int(begin), int(end)); });
       else
         op.run(machine_, pool_.main(), 0, op.units());
       if (!failFromWorker(stream))
@@ -185,8 +187,8 @@ private:
     const neff::Variable &variable = neff_.variables[pattern.variable];
     const std::optional<ByteRange> range = byteRange(resolve(pattern, state), 4);
     if (!range || range->begin < 0 || range->end > variable.bytes || range->end - range->begin != 4) {
-      fail(stream, ErrorKind::OutOfBounds, cat("register operand is outside variable '", variable.name, "' of ",
-                                               variable.bytes, " bytes"));
+      fail(stream, ErrorKind::OutOfBounds,
+           cat("register operand is outside variable '", variable.name, "' of ", variable.bytes, " bytes"));
       return nullptr;
     }
     return machine_.variables[pattern.variable] + range->begin;

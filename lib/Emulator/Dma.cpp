@@ -151,8 +151,8 @@ DmaOp::DmaOp(const Instruction &instruction, const ImageLayout &layout)
   }
 }
 
-bool DmaOp::resolveTransfer(const Machine &machine, const neff::Neff &neff, const SequencerState &state,
-                            Worker &worker, Transfer &transfer) const {
+bool DmaOp::resolveTransfer(const Machine &machine, const neff::Neff &neff, const SequencerState &state, Worker &worker,
+                            Transfer &transfer) const {
   const auto resolveSide = [&](const Side &side, const isa::HbmPattern &pattern, ResolvedHbm &resolved,
                                const char *name) -> uint8_t * {
     if (!side.isHbm)
@@ -160,9 +160,9 @@ bool DmaOp::resolveTransfer(const Machine &machine, const neff::Neff &neff, cons
     resolved = resolve(pattern, state);
     const neff::Variable &variable = neff.variables[side.variable];
     if (resolved.beyondBound >= 0) {
-      worker.fail(ErrorKind::OutOfBounds,
-                  cat("run-time size of dimension ", resolved.beyondBound, " of ", name, " is ",
-                      resolved.limit[resolved.beyondBound], ", above its bound ", resolved.count[resolved.beyondBound]));
+      worker.fail(ErrorKind::OutOfBounds, cat("run-time size of dimension ", resolved.beyondBound, " of ", name, " is ",
+                                              resolved.limit[resolved.beyondBound], ", above its bound ",
+                                              resolved.count[resolved.beyondBound]));
       return nullptr;
     }
     ResolvedHbm checked = resolved;
@@ -172,9 +172,10 @@ bool DmaOp::resolveTransfer(const Machine &machine, const neff::Neff &neff, cons
     const std::optional<ByteRange> range = byteRange(checked, side.bytes);
     if (!range || range->begin < 0 || range->end > variable.bytes) {
       worker.fail(ErrorKind::OutOfBounds,
-                  range ? cat(name, " of the transfer covers bytes [", range->begin, ", ", range->end, ") of variable '",
-                              variable.name, "', which has ", variable.bytes, " bytes")
-                        : cat(name, " of the transfer has an address beyond 64 bits in variable '", variable.name, "'"));
+                  range
+                      ? cat(name, " of the transfer covers bytes [", range->begin, ", ", range->end, ") of variable '",
+                            variable.name, "', which has ", variable.bytes, " bytes")
+                      : cat(name, " of the transfer has an address beyond 64 bits in variable '", variable.name, "'"));
       return nullptr;
     }
     transfer.empty |= resolved.isEmpty();
@@ -189,8 +190,7 @@ bool DmaOp::resolveTransfer(const Machine &machine, const neff::Neff &neff, cons
 
 namespace {
 
-template <typename T>
-void copyStrided(const uint8_t *src, int64_t srcStep, uint8_t *dst, int64_t dstStep, int64_t n) {
+template <typename T> void copyStrided(const uint8_t *src, int64_t srcStep, uint8_t *dst, int64_t dstStep, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     std::memcpy(dst + i * dstStep, src + i * srcStep, sizeof(T));
 }
@@ -409,11 +409,10 @@ void DmaOp::runIndexed(const Transfer &transfer, Machine &machine, const neff::N
     if (index < 0 || low < 0 || high > variable.bytes) {
       if (instruction_.oobMode == isa::OutOfBoundsMode::Skip)
         continue;
-      const int64_t rows =
-          hbm.step[0] > 0 ? (variable.bytes - hbm.offset - extent->end) / hbm.step[0] + 1 : int64_t(0);
-      worker.fail(ErrorKind::OutOfBounds, cat("index ", index, " (partition ", index_.startPartition + p,
-                                              ") is out of bounds for variable '", variable.name,
-                                              "': expected 0 <= index < ", rows));
+      const int64_t rows = hbm.step[0] > 0 ? (variable.bytes - hbm.offset - extent->end) / hbm.step[0] + 1 : int64_t(0);
+      worker.fail(ErrorKind::OutOfBounds,
+                  cat("index ", index, " (partition ", index_.startPartition + p, ") is out of bounds for variable '",
+                      variable.name, "': expected 0 <= index < ", rows));
       return;
     }
     const int64_t tileOffset = p * tile.pattern.step[0];

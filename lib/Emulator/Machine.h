@@ -30,9 +30,7 @@ struct ImageLayout {
   int64_t sbufStride() const { return sbufBytes + 3 * 64; }
   int64_t psumStride() const { return psumBytes + 64; }
   int64_t totalBytes() const { return kPartitions * (sbufStride() + psumStride()) + 4096; }
-  int64_t stride(isa::MemorySpace space) const {
-    return space == isa::MemorySpace::Psum ? psumStride() : sbufStride();
-  }
+  int64_t stride(isa::MemorySpace space) const { return space == isa::MemorySpace::Psum ? psumStride() : sbufStride(); }
   int64_t bytes(isa::MemorySpace space) const { return space == isa::MemorySpace::Psum ? psumBytes : sbufBytes; }
   /// Of byte `offset` in partition `partition`.
   int64_t offset(isa::MemorySpace space, int64_t partition, int64_t offset) const {
@@ -89,8 +87,8 @@ struct Stationary {
   int k = 0, m = 0;
   isa::Dtype dtype = isa::Dtype::None;
   bool hasPacked = false, hasRaw = false;
-  std::vector<float> packed;  // [m / blockRows][k][blockRows]
-  std::vector<uint8_t> raw;   // [k][m] elements
+  std::vector<float> packed; // [m / blockRows][k][blockRows]
+  std::vector<uint8_t> raw;  // [k][m] elements
 };
 
 struct Machine {
@@ -106,9 +104,9 @@ struct Machine {
   std::vector<uint8_t *> variables;
 };
 
-/// One compute instruction, decoded: what the sequencer calls when it issues. The work is divided into units (partitions,
-/// or columns of a matmul) which may run on several threads; every output element is computed by one of them, in one
-/// order, so the bits do not depend on the division.
+/// One compute instruction, decoded: what the sequencer calls when it issues. The work is divided into units
+/// (partitions, or columns of a matmul) which may run on several threads; every output element is computed by one of
+/// them, in one order, so the bits do not depend on the division.
 class TileOp {
 public:
   virtual ~TileOp() = default;

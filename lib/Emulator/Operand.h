@@ -32,7 +32,8 @@ struct Pattern {
       n *= count[i];
     return n;
   }
-  /// Drops dimensions of one element and merges neighbours that one dimension describes; at least one dimension is left.
+  /// Drops dimensions of one element and merges neighbours that one dimension describes; at least one dimension is
+  /// left.
   void canonicalise(int64_t elementBytes);
   /// Byte offset of element `index` in row-major order.
   int64_t offsetOf(int64_t index) const;
@@ -84,9 +85,9 @@ void storeRaw(const Operand &operand, uint8_t *row, int64_t first, int64_t n, co
 /// How a tile with several operands is cut into blocks (element-wise instructions: all operands have the same number of
 /// elements per partition).
 struct BlockPlan {
-  int64_t run = 0;          // blocks do not cross multiples of this column
-  int64_t columns = 0;      // of a full block
-  int64_t rows = 0;         // of a full block; 0: all at once
+  int64_t run = 0;     // blocks do not cross multiples of this column
+  int64_t columns = 0; // of a full block
+  int64_t rows = 0;    // of a full block; 0: all at once
   /// In place, as kernel storage; staged otherwise.
   std::array<bool, 4> inPlace = {};
   /// All operands are staged, so a block is one long row.

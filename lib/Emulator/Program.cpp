@@ -7,7 +7,6 @@
 
 #include "lib/Emulator/Ops/Ops.h"
 #include "neuron/Isa/InstructionTable.h"
-#include "neuron/Isa/Verify.h"
 #include "neuron/Support/Text.h"
 
 namespace neuroncore::emulator {
@@ -130,8 +129,8 @@ Status checkReferences(const neff::Neff &neff, int stream, uint32_t index) {
     const bool isHbm = instruction.tiles[i].space == isa::MemorySpace::Hbm;
     // register_load and register_store have one operand in slot 0, whose pattern is hbm[0].
     if (isHbm && instruction.hbm[i].variable >= neff.variables.size())
-      return Error(ErrorKind::InvalidInput, cat("variable ", instruction.hbm[i].variable, " does not exist; the NEFF has ",
-                                                neff.variables.size()));
+      return Error(ErrorKind::InvalidInput, cat("variable ", instruction.hbm[i].variable,
+                                                " does not exist; the NEFF has ", neff.variables.size()));
   }
   if (instruction.opcode == Opcode::SemaphoreRangeClear &&
       (instruction.immediate < 0 || int64_t(instruction.immediate) + instruction.target > isa::kNumSemaphores))
@@ -144,7 +143,8 @@ Status checkReferences(const neff::Neff &neff, int stream, uint32_t index) {
 } // namespace
 
 Expected<std::shared_ptr<const LoadedProgram>> LoadedProgram::load(std::shared_ptr<const neff::Neff> neff,
-                                                                   const target::MachineModel &model) {
+                                                                   const target::MachineModel &model,
+                                                                   const LoadOptions &options) {
   if (neff->target != model.target())
     return Error(ErrorKind::Unsupported, cat("the NEFF was compiled for ", neff->target, " but the device is ",
                                              model.target(), "; compile for this target or select it"));
@@ -153,8 +153,9 @@ Expected<std::shared_ptr<const LoadedProgram>> LoadedProgram::load(std::shared_p
   impl->model = &model;
   impl->layout = layoutOf(model);
   const neff::Neff &source = *impl->neff;
-  if (Status status = isa::verifyProgram(model, source.program); !status)
-    return status.error();
+  if (!options.isVerified)
+    if (Status status = neff::verifyNeff(source); !status)
+      return status.error();
   for (int s = 0; s < isa::kNumStreams; ++s) {
     const isa::Stream &stream = source.program[s];
     const std::vector<bool> deciding = decidingRegisters(stream);

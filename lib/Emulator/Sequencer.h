@@ -178,7 +178,8 @@ inline int32_t applyUpdate(isa::UpdateOp op, int32_t old, uint8_t value) {
 inline bool isValidSemaphore(int64_t index) { return index >= 0 && index < isa::kNumSemaphores; }
 
 /// An HBM access pattern with its registers resolved: five dimensions, outermost first, byte offsets from the variable.
-/// Elements pair up with the other side by their position in the static counts; those at or beyond a limit are left out.
+/// Elements pair up with the other side by their position in the static counts; those at or beyond a limit are left
+/// out.
 struct ResolvedHbm {
   int64_t offset = 0;
   std::array<int64_t, isa::kMaxHbmDims> count = {};

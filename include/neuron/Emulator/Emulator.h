@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The function observer: executes the five instruction streams of a NEFF on a software NeuronCore. A program is decoded
-// once (LoadedProgram) and then executed on a core with HBM variables bound to host memory. Results do not depend on the
-// order in which engines advance, on the number of threads or on the CPU. docs/Emulator.md describes the semantics.
+// once (LoadedProgram) and then executed on a core with HBM variables bound to host memory. Results do not depend on
+// the order in which engines advance, on the number of threads or on the CPU. docs/Emulator.md describes the semantics.
 
 #ifndef NEURON_EMULATOR_EMULATOR_H
 #define NEURON_EMULATOR_EMULATOR_H
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -22,9 +23,9 @@
 
 namespace neuroncore::emulator {
 
-/// Values that sequencers loaded from memory and that decide what is executed or transferred (branches, waits, sizes), in
-/// stream order. With them the timing and the checker follow the same path as the execution. Empty for a program whose
-/// path does not depend on data.
+/// Values that sequencers loaded from memory and that decide what is executed or transferred (branches, waits, sizes),
+/// in stream order. With them the timing and the checker follow the same path as the execution. Empty for a program
+/// whose path does not depend on data.
 struct ControlTrace {
   std::array<std::vector<int32_t>, isa::kNumStreams> loads;
 
@@ -33,11 +34,16 @@ struct ControlTrace {
   bool operator==(const ControlTrace &) const = default;
 };
 
+struct LoadOptions {
+  /// The NEFF comes from readNeff or passed verifyNeff: do not verify it again.
+  bool isVerified = false;
+};
+
 class LoadedProgram {
 public:
-  /// `neff` as readNeff returns it. The model must outlive the program.
-  static Expected<std::shared_ptr<const LoadedProgram>> load(std::shared_ptr<const neff::Neff> neff,
-                                                             const target::MachineModel &model);
+  /// The model must outlive the program.
+  static Expected<std::shared_ptr<const LoadedProgram>>
+  load(std::shared_ptr<const neff::Neff> neff, const target::MachineModel &model, const LoadOptions &options = {});
   ~LoadedProgram();
   LoadedProgram(const LoadedProgram &) = delete;
   LoadedProgram &operator=(const LoadedProgram &) = delete;
@@ -58,8 +64,9 @@ private:
 struct ExecuteOptions {
   /// Receives the control trace when not null.
   ControlTrace *trace = nullptr;
-  /// Checked at intervals; an execution that sees true stops with an error.
+  /// Checked at intervals; an execution that sees true, or runs past the deadline, stops with an error.
   const std::atomic<bool> *cancel = nullptr;
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   /// Stops with an error after so many instructions (0: no limit); a guard against programs that never end.
   uint64_t maxInstructions = 0;
 };
@@ -74,8 +81,8 @@ public:
   Core(const Core &) = delete;
   Core &operator=(const Core &) = delete;
 
-  /// `variables`: host memory of each variable of the NEFF, by var_id, of at least Variable::bytes bytes; constants hold
-  /// their data. After an error the contents of outputs and scratch are undefined.
+  /// `variables`: host memory of each variable of the NEFF, by var_id, of at least Variable::bytes bytes; constants
+  /// hold their data. After an error the contents of outputs and scratch are undefined.
   Status execute(const LoadedProgram &program, std::span<void *const> variables, const ExecuteOptions &options = {});
   void setThreads(int threads);
   int threads() const;

@@ -4,6 +4,7 @@
 // Activation functions of the scalar engine (with their documented input ranges) and the full-range functions of the
 // float_unary GpSimd routine.
 
+#include <algorithm>
 #include <cmath>
 
 #undef HWY_TARGET_INCLUDE
@@ -61,7 +62,7 @@ HWY_INLINE Vector log2(Vector x) {
   y = hn::IfThenElse(hn::Eq(x, infinity()), infinity(), y);
   y = hn::IfThenElse(hn::Eq(x, zero()), hn::Neg(infinity()), y);
   y = hn::IfThenElse(hn::Lt(x, zero()), notANumber(), y);
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 HWY_INLINE Vector log10(Vector x) {
@@ -74,7 +75,7 @@ HWY_INLINE Vector log10(Vector x) {
   y = hn::IfThenElse(hn::Eq(x, infinity()), infinity(), y);
   y = hn::IfThenElse(hn::Eq(x, zero()), hn::Neg(infinity()), y);
   y = hn::IfThenElse(hn::Lt(x, zero()), notANumber(), y);
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 HWY_INLINE Vector exp2(Vector x) {
@@ -82,17 +83,17 @@ HWY_INLINE Vector exp2(Vector x) {
   const Vector n = hn::Round(c);
   const Vector r = hn::Sub(c, n);
   const Vector high = hn::Mul(r, constant(0x1.62e43p-1f));
-  const Vector low = fusedMultiplyAdd(r, constant(-0x1.05c61p-29f),
-                                      fusedMultiplySubtract(r, constant(0x1.62e43p-1f), high));
+  const Vector low =
+      fusedMultiplyAdd(r, constant(-0x1.05c61p-29f), fusedMultiplySubtract(r, constant(0x1.62e43p-1f), high));
   // exp of the small remainder, then the exact power of two.
   const Vector y = scaleByPowerOfTwo(expOfSum(high, low), hn::ConvertTo(intTag, n));
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 HWY_INLINE Vector erfc(Vector x) {
   const Vector positive = erfcPositive(hn::Abs(x));
   const Vector y = hn::IfThenElse(hn::Lt(x, zero()), hn::Sub(constant(2.0f), positive), positive);
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 HWY_INLINE Vector fraction(Vector x) {
@@ -103,7 +104,7 @@ HWY_INLINE Vector fraction(Vector x) {
 HWY_INLINE Vector nanToNum(Vector x) {
   const Vector largest = constant(0x1.fffffep+127f);
   const Vector limited = hn::Min(hn::Max(x, hn::Neg(largest)), largest);
-  return hn::IfThenElse(hn::Ne(x, x), zero(), limited);
+  return hn::IfThenElse(hn::IsNaN(x), zero(), limited);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -129,7 +130,6 @@ NEURON_FUNCTION(GeluTanhFunction, geluTanh(x));
 NEURON_FUNCTION(ErfFunction, erf(x));
 NEURON_FUNCTION(SoftplusFunction, softplus(x));
 NEURON_FUNCTION(MishFunction, mish(x));
-NEURON_FUNCTION(BoundedSinFunction, sinCos(x, 0));
 NEURON_FUNCTION(ArctanFunction, arctan(x));
 NEURON_FUNCTION(SqrtFunction, hn::Sqrt(x));
 NEURON_FUNCTION(RsqrtFunction, hn::Div(one(), hn::Sqrt(x)));
@@ -148,92 +148,14 @@ NEURON_FUNCTION(CeilFunction, hn::Ceil(x));
 NEURON_FUNCTION(TruncFunction, hn::Trunc(x));
 NEURON_FUNCTION(RoundFunction, hn::Round(x));
 NEURON_FUNCTION(FractionFunction, fraction(x));
-NEURON_FUNCTION(IsNanFunction, boolean(hn::Ne(x, x)));
+NEURON_FUNCTION(IsNanFunction, boolean(hn::IsNaN(x)));
 NEURON_FUNCTION(IsInfFunction, boolean(hn::Eq(hn::Abs(x), infinity())));
 NEURON_FUNCTION(IsFiniteFunction, boolean(hn::Lt(hn::Abs(x), infinity())));
 NEURON_FUNCTION(SignBitFunction, boolean(hn::Lt(hn::CopySign(one(), x), zero())));
 NEURON_FUNCTION(NanToNumFunction, nanToNum(x));
 #undef NEURON_FUNCTION
 
-/// The documented input range of a function; outside it the documentation calls the result invalid, here it is NaN.
-template <ActivationFunction Which, class F> struct InRange {
-  static inline float low, high;
-  static inline bool ofMagnitude;
-  static HWY_INLINE Vector apply(Vector x) {
-    const Vector checked = ofMagnitude ? hn::Abs(x) : x;
-    const auto inside = hn::And(hn::Ge(checked, constant(low)), hn::Le(checked, constant(high)));
-    return hn::IfThenElse(inside, F::apply(x), notANumber());
-  }
-};
-
-template <class F>
-void activationRows(int64_t rows, int64_t n, ConstRows a, RowScalars scale, RowScalars bias, MutableRows out) {
-  const int64_t lanes = hn::Lanes(floatTag);
-  const bool prefetch = n * int64_t(sizeof(float)) <= kPrefetchBytes;
-  for (int64_t r = 0; r < rows; ++r) {
-    const float *pa = reinterpret_cast<const float *>(static_cast<const char *>(a.base) + r * a.stride);
-    float *po = reinterpret_cast<float *>(static_cast<char *>(out.base) + r * out.stride);
-    if (prefetch && r + kPrefetchRows < rows) {
-      prefetchRow(reinterpret_cast<const char *>(pa) + kPrefetchRows * a.stride, n * sizeof(float));
-      prefetchRowForWrite(reinterpret_cast<const char *>(po) + kPrefetchRows * out.stride, n * sizeof(float));
-    }
-    const Vector s = constant(scale.at(r));
-    const Vector b = constant(bias.at(r));
-    int64_t i = 0;
-    for (; i + lanes <= n; i += lanes)
-      storeVector(F::apply(fusedMultiplyAdd(loadVector(pa + i), s, b)), po + i);
-    if (i < n)
-      storePartial(F::apply(fusedMultiplyAdd(loadVector(pa + i), s, b)), po + i, n - i);
-  }
-}
-
-template <ActivationFunction Which, class F> void addFunction(ActivationTable &table) {
-  const isa::ActivationInfo &info = isa::activationInfo(Which);
-  if (!info.hasRange) {
-    table.apply[int(Which)] = activationRows<F>;
-    return;
-  }
-  using Ranged = InRange<Which, F>;
-  Ranged::low = float(info.low);
-  Ranged::high = float(info.high);
-  Ranged::ofMagnitude = info.rangeOfMagnitude;
-  table.apply[int(Which)] = activationRows<Ranged>;
-}
-
-ActivationTable makeActivationTable() {
-  ActivationTable table = {};
-  addFunction<ActivationFunction::Copy, CopyFunction>(table);
-  addFunction<ActivationFunction::Square, SquareFunction>(table);
-  addFunction<ActivationFunction::Relu, ReluFunction>(table);
-  addFunction<ActivationFunction::Abs, AbsFunction>(table);
-  addFunction<ActivationFunction::Sign, SignFunction>(table);
-  addFunction<ActivationFunction::Exp, ExpFunction>(table);
-  addFunction<ActivationFunction::Log, LogFunction>(table);
-  addFunction<ActivationFunction::Sigmoid, SigmoidFunction>(table);
-  addFunction<ActivationFunction::Tanh, TanhFunction>(table);
-  addFunction<ActivationFunction::Silu, SiluFunction>(table);
-  addFunction<ActivationFunction::Gelu, GeluFunction>(table);
-  addFunction<ActivationFunction::GeluApprxTanh, GeluTanhFunction>(table);
-  addFunction<ActivationFunction::Erf, ErfFunction>(table);
-  addFunction<ActivationFunction::Softplus, SoftplusFunction>(table);
-  addFunction<ActivationFunction::Mish, MishFunction>(table);
-  addFunction<ActivationFunction::Sin, BoundedSinFunction>(table);
-  addFunction<ActivationFunction::Arctan, ArctanFunction>(table);
-  addFunction<ActivationFunction::Sqrt, SqrtFunction>(table);
-  addFunction<ActivationFunction::Rsqrt, RsqrtFunction>(table);
-  addFunction<ActivationFunction::Reciprocal, ReciprocalFunction>(table);
-  addFunction<ActivationFunction::GeluDx, GeluDerivativeFunction>(table);
-  addFunction<ActivationFunction::SiluDx, SiluDerivativeFunction>(table);
-  addFunction<ActivationFunction::ErfDx, ErfDerivativeFunction>(table);
-  return table;
-}
-
-const ActivationTable *activationTableOfTarget() {
-  static const ActivationTable table = makeActivationTable();
-  return &table;
-}
-
-template <class F> void floatFunction(int64_t n, const float *in, float *out) {
+template <class F> void applyFunction(int64_t n, const float *in, float *out) {
   const int64_t lanes = hn::Lanes(floatTag);
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
@@ -245,42 +167,87 @@ template <class F> void floatFunction(int64_t n, const float *in, float *out) {
   }
 }
 
-FloatFunctionTable makeFloatFunctionTable() {
-  FloatFunctionTable table = {};
-  auto set = [&](FloatUnaryFunction which, FloatFunctionKernel kernel) { table.apply[int(which)] = kernel; };
-  set(FloatUnaryFunction::Log, floatFunction<LogFunction>);
-  set(FloatUnaryFunction::Log2, floatFunction<Log2Function>);
-  set(FloatUnaryFunction::Log10, floatFunction<Log10Function>);
-  set(FloatUnaryFunction::Exp2, floatFunction<Exp2Function>);
-  set(FloatUnaryFunction::Sin, floatFunction<SinFunction>);
-  set(FloatUnaryFunction::Cos, floatFunction<CosFunction>);
-  set(FloatUnaryFunction::Atan, floatFunction<ArctanFunction>);
-  set(FloatUnaryFunction::Tanh, floatFunction<TanhFunction>);
-  set(FloatUnaryFunction::Erf, floatFunction<ErfFunction>);
-  set(FloatUnaryFunction::Erfc, floatFunction<ErfcFunction>);
-  set(FloatUnaryFunction::Floor, floatFunction<FloorFunction>);
-  set(FloatUnaryFunction::Ceil, floatFunction<CeilFunction>);
-  set(FloatUnaryFunction::Trunc, floatFunction<TruncFunction>);
-  set(FloatUnaryFunction::Round, floatFunction<RoundFunction>);
-  set(FloatUnaryFunction::Frac, floatFunction<FractionFunction>);
-  set(FloatUnaryFunction::Exp, floatFunction<ExpFunction>);
-  set(FloatUnaryFunction::Sqrt, floatFunction<SqrtFunction>);
-  set(FloatUnaryFunction::Rsqrt, floatFunction<RsqrtFunction>);
-  set(FloatUnaryFunction::Sign, floatFunction<SignFunction>);
-  set(FloatUnaryFunction::Isnan, floatFunction<IsNanFunction>);
-  set(FloatUnaryFunction::Isinf, floatFunction<IsInfFunction>);
-  set(FloatUnaryFunction::Isfinite, floatFunction<IsFiniteFunction>);
-  set(FloatUnaryFunction::Signbit, floatFunction<SignBitFunction>);
-  set(FloatUnaryFunction::NanToNum, floatFunction<NanToNumFunction>);
-  set(FloatUnaryFunction::Softplus, floatFunction<SoftplusFunction>);
-  set(FloatUnaryFunction::Sigmoid, floatFunction<SigmoidFunction>);
-  set(FloatUnaryFunction::Gelu, floatFunction<GeluFunction>);
-  set(FloatUnaryFunction::GeluApprxTanh, floatFunction<GeluTanhFunction>);
+void scaleAndAdd(int64_t n, const float *a, float scale, float bias, float *to) {
+  const int64_t lanes = hn::Lanes(floatTag);
+  const Vector s = constant(scale), b = constant(bias);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    storeVector(fusedMultiplyAdd(loadVector(a + i), s, b), to + i);
+  if (i < n)
+    storePartial(fusedMultiplyAdd(loadVector(a + i), s, b), to + i, n - i);
+}
+
+void limitRange(int64_t n, const float *arguments, float low, float high, bool ofMagnitude, float *values) {
+  for (int64_t i = 0; i < n; ++i) {
+    const float x = ofMagnitude ? std::fabs(arguments[i]) : arguments[i];
+    values[i] = x >= low && x <= high ? values[i] : __builtin_nanf("");
+  }
+}
+
+FunctionTable makeFunctionTable() {
+  FunctionTable table = {};
+  table.scaleAndAdd = scaleAndAdd;
+  table.limitRange = limitRange;
+  const auto activation = [&](ActivationFunction which, FunctionKernel kernel) {
+    table.activation[int(which)] = kernel;
+  };
+  activation(ActivationFunction::Copy, applyFunction<CopyFunction>);
+  activation(ActivationFunction::Square, applyFunction<SquareFunction>);
+  activation(ActivationFunction::Relu, applyFunction<ReluFunction>);
+  activation(ActivationFunction::Abs, applyFunction<AbsFunction>);
+  activation(ActivationFunction::Sign, applyFunction<SignFunction>);
+  activation(ActivationFunction::Exp, applyFunction<ExpFunction>);
+  activation(ActivationFunction::Log, applyFunction<LogFunction>);
+  activation(ActivationFunction::Sigmoid, applyFunction<SigmoidFunction>);
+  activation(ActivationFunction::Tanh, applyFunction<TanhFunction>);
+  activation(ActivationFunction::Silu, applyFunction<SiluFunction>);
+  activation(ActivationFunction::Gelu, applyFunction<GeluFunction>);
+  activation(ActivationFunction::GeluApprxTanh, applyFunction<GeluTanhFunction>);
+  activation(ActivationFunction::Erf, applyFunction<ErfFunction>);
+  activation(ActivationFunction::Softplus, applyFunction<SoftplusFunction>);
+  activation(ActivationFunction::Mish, applyFunction<MishFunction>);
+  activation(ActivationFunction::Sin, applyFunction<SinFunction>);
+  activation(ActivationFunction::Arctan, applyFunction<ArctanFunction>);
+  activation(ActivationFunction::Sqrt, applyFunction<SqrtFunction>);
+  activation(ActivationFunction::Rsqrt, applyFunction<RsqrtFunction>);
+  activation(ActivationFunction::Reciprocal, applyFunction<ReciprocalFunction>);
+  activation(ActivationFunction::GeluDx, applyFunction<GeluDerivativeFunction>);
+  activation(ActivationFunction::SiluDx, applyFunction<SiluDerivativeFunction>);
+  activation(ActivationFunction::ErfDx, applyFunction<ErfDerivativeFunction>);
+  const auto unary = [&](FloatUnaryFunction which, FunctionKernel kernel) { table.floatUnary[int(which)] = kernel; };
+  unary(FloatUnaryFunction::Log, applyFunction<LogFunction>);
+  unary(FloatUnaryFunction::Log2, applyFunction<Log2Function>);
+  unary(FloatUnaryFunction::Log10, applyFunction<Log10Function>);
+  unary(FloatUnaryFunction::Exp2, applyFunction<Exp2Function>);
+  unary(FloatUnaryFunction::Sin, applyFunction<SinFunction>);
+  unary(FloatUnaryFunction::Cos, applyFunction<CosFunction>);
+  unary(FloatUnaryFunction::Atan, applyFunction<ArctanFunction>);
+  unary(FloatUnaryFunction::Tanh, applyFunction<TanhFunction>);
+  unary(FloatUnaryFunction::Erf, applyFunction<ErfFunction>);
+  unary(FloatUnaryFunction::Erfc, applyFunction<ErfcFunction>);
+  unary(FloatUnaryFunction::Floor, applyFunction<FloorFunction>);
+  unary(FloatUnaryFunction::Ceil, applyFunction<CeilFunction>);
+  unary(FloatUnaryFunction::Trunc, applyFunction<TruncFunction>);
+  unary(FloatUnaryFunction::Round, applyFunction<RoundFunction>);
+  unary(FloatUnaryFunction::Frac, applyFunction<FractionFunction>);
+  unary(FloatUnaryFunction::Exp, applyFunction<ExpFunction>);
+  unary(FloatUnaryFunction::Sqrt, applyFunction<SqrtFunction>);
+  unary(FloatUnaryFunction::Rsqrt, applyFunction<RsqrtFunction>);
+  unary(FloatUnaryFunction::Sign, applyFunction<SignFunction>);
+  unary(FloatUnaryFunction::Isnan, applyFunction<IsNanFunction>);
+  unary(FloatUnaryFunction::Isinf, applyFunction<IsInfFunction>);
+  unary(FloatUnaryFunction::Isfinite, applyFunction<IsFiniteFunction>);
+  unary(FloatUnaryFunction::Signbit, applyFunction<SignBitFunction>);
+  unary(FloatUnaryFunction::NanToNum, applyFunction<NanToNumFunction>);
+  unary(FloatUnaryFunction::Softplus, applyFunction<SoftplusFunction>);
+  unary(FloatUnaryFunction::Sigmoid, applyFunction<SigmoidFunction>);
+  unary(FloatUnaryFunction::Gelu, applyFunction<GeluFunction>);
+  unary(FloatUnaryFunction::GeluApprxTanh, applyFunction<GeluTanhFunction>);
   return table;
 }
 
-const FloatFunctionTable *floatFunctionTableOfTarget() {
-  static const FloatFunctionTable table = makeFloatFunctionTable();
+const FunctionTable *functionTableOfTarget() {
+  static const FunctionTable table = makeFunctionTable();
   return &table;
 }
 
@@ -291,11 +258,52 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace neuroncore::emulator {
 
-HWY_EXPORT(activationTableOfTarget);
-const ActivationTable &activationTable() { return *HWY_DYNAMIC_DISPATCH(activationTableOfTarget)(); }
+HWY_EXPORT(functionTableOfTarget);
+const FunctionTable &functionTable() { return *HWY_DYNAMIC_DISPATCH(functionTableOfTarget)(); }
 
-HWY_EXPORT(floatFunctionTableOfTarget);
-const FloatFunctionTable &floatFunctionTable() { return *HWY_DYNAMIC_DISPATCH(floatFunctionTableOfTarget)(); }
+void activationRows(isa::ActivationFunction function, int64_t rows, int64_t n, ConstRows a, RowScalars scale,
+                    RowScalars bias, MutableRows out) {
+  // The arguments stay in the first-level cache; short rows share a call.
+  constexpr int64_t kArguments = 512;
+  alignas(64) float arguments[kArguments + 16];
+  const FunctionTable &table = functionTable();
+  const FunctionKernel kernel = table.activation[int(function)];
+  const isa::ActivationInfo &info = isa::activationInfo(function);
+  const float low = float(info.low), high = float(info.high);
+  const auto inRow = [&](int64_t r) {
+    return reinterpret_cast<const float *>(static_cast<const char *>(a.base) + r * a.stride);
+  };
+  const auto outRow = [&](int64_t r) {
+    return reinterpret_cast<float *>(static_cast<char *>(out.base) + r * out.stride);
+  };
+  if (n >= 64) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const float *from = inRow(r);
+      float *to = outRow(r);
+      const float s = scale.at(r), b = bias.at(r);
+      for (int64_t i = 0; i < n; i += kArguments) {
+        const int64_t count = std::min(kArguments, n - i);
+        table.scaleAndAdd(count, from + i, s, b, arguments);
+        kernel(count, arguments, to + i);
+        if (info.hasRange)
+          table.limitRange(count, arguments, low, high, info.rangeOfMagnitude, to + i);
+      }
+    }
+    return;
+  }
+  alignas(64) float values[kArguments + 16];
+  const int64_t step = kArguments / n;
+  for (int64_t r0 = 0; r0 < rows; r0 += step) {
+    const int64_t count = std::min(step, rows - r0);
+    for (int64_t r = 0; r < count; ++r)
+      table.scaleAndAdd(n, inRow(r0 + r), scale.at(r0 + r), bias.at(r0 + r), arguments + r * n);
+    kernel(count * n, arguments, values);
+    if (info.hasRange)
+      table.limitRange(count * n, arguments, low, high, info.rangeOfMagnitude, values);
+    for (int64_t r = 0; r < count; ++r)
+      std::memcpy(outRow(r0 + r), values + r * n, size_t(n) * sizeof(float));
+  }
+}
 
 } // namespace neuroncore::emulator
 #endif // HWY_ONCE

@@ -57,7 +57,8 @@ template <int kExponent, int kMantissa, bool kFinite> struct SmallFloat {
     if (magnitude > 0x7f800000u) {
       if (kFinite)
         return sign | kExponentMask << kMantissa | kMantissaMask;
-      return sign | kExponentMask << kMantissa | 1u << (kMantissa - 1) | (magnitude >> (23 - kMantissa) & kMantissaMask);
+      return sign | kExponentMask << kMantissa | 1u << (kMantissa - 1) |
+             (magnitude >> (23 - kMantissa) & kMantissaMask);
     }
     const int exponent = int(magnitude >> 23) - 127 + kBias;
     uint32_t result;
@@ -70,8 +71,8 @@ template <int kExponent, int kMantissa, bool kFinite> struct SmallFloat {
       // Subnormal: an integer multiple of the smallest step.
       result = uint32_t(std::nearbyint(std::ldexp(std::fabs(value), kBias - 1 + kMantissa)));
     }
-    const uint32_t largest = kFinite ? (kExponentMask << kMantissa | (kMantissaMask - 1))
-                                     : (kExponentMask << kMantissa) - 1;
+    const uint32_t largest =
+        kFinite ? (kExponentMask << kMantissa | (kMantissaMask - 1)) : (kExponentMask << kMantissa) - 1;
     if (result > largest)
       result = kFinite ? (kExponentMask << kMantissa | kMantissaMask) : kExponentMask << kMantissa;
     return sign | result;
@@ -269,7 +270,7 @@ template <typename T> struct IntegerStep {
     const Vector low = constant(float(std::numeric_limits<T>::min()));
     // Clamping first makes the rounded value fit; 2^31 is the one bound that is no int32.
     const Vector high = constant(float(std::numeric_limits<T>::max()));
-    const Vector clean = hn::IfThenElse(hn::Ne(v, v), hn::Zero(floatTag), v);
+    const Vector clean = hn::IfThenElse(hn::IsNaN(v), hn::Zero(floatTag), v);
     IntVector rounded = hn::NearestInt(hn::Min(hn::Max(clean, low), high));
     if constexpr (sizeof(T) == 4) {
       const auto overflow = hn::RebindMask(intTag, hn::Ge(clean, constant(2147483648.0f)));

@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The ALU operators of the vector engine over rows: tensor op tensor, tensor op scalar, and pairs of scalar operators in
-// one pass over memory.
+// The ALU operators of the vector engine over rows: tensor op tensor, tensor op scalar, and pairs of scalar operators
+// in one pass over memory.
 
 #include <cmath>
 
@@ -35,11 +35,11 @@ NEURON_OPERATOR(Maximum, maximum(a, b));
 NEURON_OPERATOR(Minimum, minimum(a, b));
 NEURON_OPERATOR(AbsMax, maximum(hn::Abs(a), hn::Abs(b)));
 NEURON_OPERATOR(AbsMin, minimum(hn::Abs(a), hn::Abs(b)));
-NEURON_OPERATOR(LogicalAnd, boolean(hn::And(hn::Ne(a, hn::Zero(floatTag)), hn::Ne(b, hn::Zero(floatTag)))));
-NEURON_OPERATOR(LogicalOr, boolean(hn::Or(hn::Ne(a, hn::Zero(floatTag)), hn::Ne(b, hn::Zero(floatTag)))));
-NEURON_OPERATOR(LogicalXor, boolean(hn::Xor(hn::Ne(a, hn::Zero(floatTag)), hn::Ne(b, hn::Zero(floatTag)))));
+NEURON_OPERATOR(LogicalAnd, boolean(hn::And(notEqual(a, hn::Zero(floatTag)), notEqual(b, hn::Zero(floatTag)))));
+NEURON_OPERATOR(LogicalOr, boolean(hn::Or(notEqual(a, hn::Zero(floatTag)), notEqual(b, hn::Zero(floatTag)))));
+NEURON_OPERATOR(LogicalXor, boolean(hn::Xor(notEqual(a, hn::Zero(floatTag)), notEqual(b, hn::Zero(floatTag)))));
 NEURON_OPERATOR(Equal, boolean(hn::Eq(a, b)));
-NEURON_OPERATOR(NotEqual, boolean(hn::Ne(a, b)));
+NEURON_OPERATOR(NotEqual, boolean(notEqual(a, b)));
 NEURON_OPERATOR(GreaterEqual, boolean(hn::Ge(a, b)));
 NEURON_OPERATOR(Greater, boolean(hn::Gt(a, b)));
 NEURON_OPERATOR(LessEqual, boolean(hn::Le(a, b)));
@@ -132,24 +132,106 @@ void powerScalarRows(int64_t rows, int64_t n, ConstRows a, RowScalars s0, RowSca
   }
 }
 
-template <class Op> void addOperator(ElementwiseTable &table, AluOp op) {
-  const int i = int(op);
-  table.tensorTensor[i][0][0][0] = tensorTensor<Op, float, float, float>;
-  table.tensorScalar[i][0] = tensorScalar<Op, Bypass, float, float>;
-  table.tensorScalar[i][1] = tensorScalar<Reversed<Op>, Bypass, float, float>;
+/// Operators that are not frequent enough for kernels of their own: one loop, the operator chosen per group of vectors.
+template <bool kReverse> HWY_INLINE Vector applyAny(AluOp op, Vector x, Vector y) {
+  const Vector a = kReverse ? y : x, b = kReverse ? x : y;
+  switch (op) {
+  case AluOp::Bypass:
+    return a;
+  case AluOp::Add:
+    return Add::apply(a, b);
+  case AluOp::Subtract:
+    return Subtract::apply(a, b);
+  case AluOp::Multiply:
+    return Multiply::apply(a, b);
+  case AluOp::Divide:
+    return Divide::apply(a, b);
+  case AluOp::Maximum:
+    return Maximum::apply(a, b);
+  case AluOp::Minimum:
+    return Minimum::apply(a, b);
+  case AluOp::AbsMax:
+    return AbsMax::apply(a, b);
+  case AluOp::AbsMin:
+    return AbsMin::apply(a, b);
+  case AluOp::LogicalAnd:
+    return LogicalAnd::apply(a, b);
+  case AluOp::LogicalOr:
+    return LogicalOr::apply(a, b);
+  case AluOp::LogicalXor:
+    return LogicalXor::apply(a, b);
+  case AluOp::Equal:
+    return Equal::apply(a, b);
+  case AluOp::NotEqual:
+    return NotEqual::apply(a, b);
+  case AluOp::GreaterEqual:
+    return GreaterEqual::apply(a, b);
+  case AluOp::Greater:
+    return Greater::apply(a, b);
+  case AluOp::LessEqual:
+    return LessEqual::apply(a, b);
+  case AluOp::Less:
+    return Less::apply(a, b);
+  case AluOp::Abs:
+    return AbsoluteValue::apply(x, y);
+  case AluOp::Square:
+    return Square::apply(x, y);
+  case AluOp::Relu:
+    return Relu::apply(x, y);
+  case AluOp::Rsqrt:
+    return Rsqrt::apply(x, y);
+  default:
+    return Reciprocal::apply(x, y);
+  }
 }
 
-template <class Op> void addUnary(ElementwiseTable &table, AluOp op) {
-  const int i = int(op);
-  table.tensorTensor[i][0][0][0] = tensorTensor<Op, float, float, float>;
-  table.tensorScalar[i][0] = tensorScalar<Op, Bypass, float, float>;
-  table.tensorScalar[i][1] = table.tensorScalar[i][0];
+bool hasForm(AluOp op) { return op <= AluOp::Less || (op >= AluOp::Abs && op <= AluOp::Reciprocal); }
+
+template <bool kReverse> HWY_NOINLINE void anyGroup(AluOp op, Vector a0, Vector a1, Vector b0, Vector b1, float *to) {
+  storeVector(applyAny<kReverse>(op, a0, b0), to);
+  storeVector(applyAny<kReverse>(op, a1, b1), to + hn::Lanes(floatTag));
+}
+
+void anyTensorTensor(AluOp op, int64_t rows, int64_t n, ConstRows a, ConstRows b, MutableRows out) {
+  const int64_t lanes = hn::Lanes(floatTag);
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *pa = reinterpret_cast<const float *>(static_cast<const char *>(a.base) + r * a.stride);
+    const float *pb = reinterpret_cast<const float *>(static_cast<const char *>(b.base) + r * b.stride);
+    float *po = reinterpret_cast<float *>(static_cast<char *>(out.base) + r * out.stride);
+    int64_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes)
+      anyGroup<false>(op, loadVector(pa + i), loadVector(pa + i + lanes), loadVector(pb + i),
+                      loadVector(pb + i + lanes), po + i);
+    for (; i < n; i += lanes) {
+      float pair[2 * hn::MaxLanes(floatTag)];
+      anyGroup<false>(op, loadVector(pa + i), loadVector(pa + i), loadVector(pb + i), loadVector(pb + i), pair);
+      std::memcpy(po + i, pair, size_t(n - i < lanes ? n - i : lanes) * sizeof(float));
+    }
+  }
+}
+
+void anyTensorScalar(AluOp op, bool reverse, int64_t rows, int64_t n, ConstRows a, RowScalars s0, MutableRows out) {
+  const int64_t lanes = hn::Lanes(floatTag);
+  const auto group = reverse ? anyGroup<true> : anyGroup<false>;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *pa = reinterpret_cast<const float *>(static_cast<const char *>(a.base) + r * a.stride);
+    float *po = reinterpret_cast<float *>(static_cast<char *>(out.base) + r * out.stride);
+    const Vector x = constant(s0.at(r));
+    int64_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes)
+      group(op, loadVector(pa + i), loadVector(pa + i + lanes), x, x, po + i);
+    for (; i < n; i += lanes) {
+      float pair[2 * hn::MaxLanes(floatTag)];
+      group(op, loadVector(pa + i), loadVector(pa + i), x, x, pair);
+      std::memcpy(po + i, pair, size_t(n - i < lanes ? n - i : lanes) * sizeof(float));
+    }
+  }
 }
 
 /// Frequent operators read and write bf16 in place.
 template <class Op> void addFused(ElementwiseTable &table, AluOp op) {
-  addOperator<Op>(table, op);
   const int i = int(op);
+  table.tensorTensor[i][0][0][0] = tensorTensor<Op, float, float, float>;
   table.tensorTensor[i][0][0][1] = tensorTensor<Op, float, float, uint16_t>;
   table.tensorTensor[i][0][1][0] = tensorTensor<Op, float, uint16_t, float>;
   table.tensorTensor[i][0][1][1] = tensorTensor<Op, float, uint16_t, uint16_t>;
@@ -161,14 +243,14 @@ template <class Op> void addFused(ElementwiseTable &table, AluOp op) {
 
 template <class Op0, class Op1> void addPair(ElementwiseTable &table, int first, int second) {
   table.pair[first][second][0][0] = tensorScalar<Op0, Op1, float, float>;
-  table.pair[first][second][0][1] = tensorScalar<Op0, Op1, float, uint16_t>;
-  table.pair[first][second][1][0] = tensorScalar<Op0, Op1, uint16_t, float>;
   table.pair[first][second][1][1] = tensorScalar<Op0, Op1, uint16_t, uint16_t>;
 }
 
-/// The order is that of pairIndex.
+/// The order is that of pairIndex. Mixed types have kernels for single operators only.
 template <class Op0> void addPairs(ElementwiseTable &table, int first) {
   addPair<Op0, Bypass>(table, first, 0);
+  table.pair[first][0][0][1] = tensorScalar<Op0, Bypass, float, uint16_t>;
+  table.pair[first][0][1][0] = tensorScalar<Op0, Bypass, uint16_t, float>;
   addPair<Op0, Add>(table, first, 1);
   addPair<Op0, Reversed<Subtract>>(table, first, 2);
   addPair<Op0, Multiply>(table, first, 3);
@@ -178,39 +260,27 @@ template <class Op0> void addPairs(ElementwiseTable &table, int first) {
 
 ElementwiseTable makeElementwiseTable() {
   ElementwiseTable table = {};
-  addOperator<Bypass>(table, AluOp::Bypass);
   addFused<Add>(table, AluOp::Add);
   addFused<Subtract>(table, AluOp::Subtract);
   addFused<Multiply>(table, AluOp::Multiply);
-  addOperator<Divide>(table, AluOp::Divide);
   addFused<Maximum>(table, AluOp::Maximum);
   addFused<Minimum>(table, AluOp::Minimum);
-  addOperator<AbsMax>(table, AluOp::AbsMax);
-  addOperator<AbsMin>(table, AluOp::AbsMin);
-  addOperator<LogicalAnd>(table, AluOp::LogicalAnd);
-  addOperator<LogicalOr>(table, AluOp::LogicalOr);
-  addOperator<LogicalXor>(table, AluOp::LogicalXor);
-  addOperator<Equal>(table, AluOp::Equal);
-  addOperator<NotEqual>(table, AluOp::NotEqual);
-  addOperator<GreaterEqual>(table, AluOp::GreaterEqual);
-  addOperator<Greater>(table, AluOp::Greater);
-  addOperator<LessEqual>(table, AluOp::LessEqual);
-  addOperator<Less>(table, AluOp::Less);
-  addUnary<AbsoluteValue>(table, AluOp::Abs);
-  addUnary<Square>(table, AluOp::Square);
-  addUnary<Relu>(table, AluOp::Relu);
-  addUnary<Rsqrt>(table, AluOp::Rsqrt);
-  addUnary<Reciprocal>(table, AluOp::Reciprocal);
   table.tensorTensor[int(AluOp::Power)][0][0][0] = powerRows;
-  table.tensorScalar[int(AluOp::Power)][0] = powerScalarRows<false>;
-  table.tensorScalar[int(AluOp::Power)][1] = powerScalarRows<true>;
-  // A leading bypass is not here: the caller moves the second operator to the front.
+  // A leading bypass is not here, except alone: the caller moves the second operator to the front.
   addPair<Bypass, Bypass>(table, 0, 0);
+  table.pair[0][0][0][1] = tensorScalar<Bypass, Bypass, float, uint16_t>;
+  table.pair[0][0][1][0] = tensorScalar<Bypass, Bypass, uint16_t, float>;
   addPairs<Add>(table, 1);
   addPairs<Reversed<Subtract>>(table, 2);
   addPairs<Multiply>(table, 3);
   addPairs<Maximum>(table, 4);
   addPairs<Minimum>(table, 5);
+  table.anyTensorTensor = anyTensorTensor;
+  table.anyTensorScalar = anyTensorScalar;
+  table.powerScalar[0] = powerScalarRows<false>;
+  table.powerScalar[1] = powerScalarRows<true>;
+  for (int op = 0; op < kNumAluOps; ++op)
+    table.hasForm[op] = op == int(AluOp::Power) || hasForm(AluOp(op));
   return table;
 }
 
@@ -228,6 +298,27 @@ namespace neuroncore::emulator {
 
 HWY_EXPORT(elementwiseTableOfTarget);
 const ElementwiseTable &elementwiseTable() { return *HWY_DYNAMIC_DISPATCH(elementwiseTableOfTarget)(); }
+
+void tensorTensorF32(isa::AluOp op, int64_t rows, int64_t n, ConstRows a, ConstRows b, MutableRows out) {
+  const ElementwiseTable &table = elementwiseTable();
+  if (const TensorTensorKernel kernel = table.tensorTensor[int(op)][0][0][0])
+    kernel(rows, n, a, b, out);
+  else
+    table.anyTensorTensor(op, rows, n, a, b, out);
+}
+
+void tensorScalarF32(isa::AluOp op, bool reverse, int64_t rows, int64_t n, ConstRows a, RowScalars s, MutableRows out) {
+  const ElementwiseTable &table = elementwiseTable();
+  bool negate;
+  if (op == isa::AluOp::Power) {
+    table.powerScalar[reverse](rows, n, a, s, s, out);
+  } else if (const int index = pairIndex(op, reverse, negate); index > 0) {
+    s.flip ^= negate ? 0x80000000u : 0;
+    table.pair[index][0][0][0](rows, n, a, s, s, out);
+  } else {
+    table.anyTensorScalar(op, reverse, rows, n, a, s, out);
+  }
+}
 
 int pairIndex(isa::AluOp op, bool reverse, bool &negate) {
   negate = false;

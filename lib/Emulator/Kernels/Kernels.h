@@ -1,10 +1,10 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The tile kernels: loops over rows of a tile, one table per CPU target, chosen once when a program is loaded. They know
-// nothing of instructions. A row starts at base + r * stride (bytes); its n elements are contiguous. Kernels may read up
-// to 64 bytes past the end of an SBUF or PSUM row, and never write past it. Element types are fp32 and bf16; everything
-// else is staged through fp32 (Staging.h).
+// The tile kernels: loops over rows of a tile, one table per CPU target, chosen once when a program is loaded. They
+// know nothing of instructions. A row starts at base + r * stride (bytes); its n elements are contiguous. Kernels may
+// read up to 64 bytes past the end of an SBUF or PSUM row, and never write past it. Element types are fp32 and bf16;
+// everything else is staged through fp32 (Staging.h).
 
 #ifndef NEURON_LIB_EMULATOR_KERNELS_KERNELS_H
 #define NEURON_LIB_EMULATOR_KERNELS_KERNELS_H
@@ -48,18 +48,29 @@ struct RowScalars {
 // ---------------------------------------------------------------------------------------------------------------------
 
 using TensorTensorKernel = void (*)(int64_t rows, int64_t n, ConstRows a, ConstRows b, MutableRows out);
-using TensorScalarKernel = void (*)(int64_t rows, int64_t n, ConstRows a, RowScalars s0, RowScalars s1, MutableRows out);
+using TensorScalarKernel = void (*)(int64_t rows, int64_t n, ConstRows a, RowScalars s0, RowScalars s1,
+                                    MutableRows out);
 
 struct ElementwiseTable {
-  /// [op][a][b][out]; null where only the fp32 form exists.
+  /// [op][a][b][out]: frequent operators, and power on fp32; null otherwise.
   TensorTensorKernel tensorTensor[kNumAluOps][kNumStorages][kNumStorages][kNumStorages];
-  /// One operator; fp32 only; [op][reverse]. s1 is not used.
-  TensorScalarKernel tensorScalar[kNumAluOps][2];
-  /// Two operators in one pass: [pair index of op0][pair index of op1][in][out], see pairIndex.
+  /// Two scalar operators in one pass: [pair index of op0][pair index of op1][in][out], see pairIndex; null where there
+  /// is none.
   static constexpr int kPairOperators = 6;
   TensorScalarKernel pair[kPairOperators][kPairOperators][kNumStorages][kNumStorages];
+  TensorScalarKernel powerScalar[2]; // [reverse]
+  /// The other fp32 operators.
+  void (*anyTensorTensor)(isa::AluOp op, int64_t rows, int64_t n, ConstRows a, ConstRows b, MutableRows out);
+  void (*anyTensorScalar)(isa::AluOp op, bool reverse, int64_t rows, int64_t n, ConstRows a, RowScalars s,
+                          MutableRows out);
+  /// Whether an operator has a fp32 form at all.
+  bool hasForm[kNumAluOps];
 };
 const ElementwiseTable &elementwiseTable();
+
+/// Any operator that has a form, on fp32 rows.
+void tensorTensorF32(isa::AluOp op, int64_t rows, int64_t n, ConstRows a, ConstRows b, MutableRows out);
+void tensorScalarF32(isa::AluOp op, bool reverse, int64_t rows, int64_t n, ConstRows a, RowScalars s, MutableRows out);
 
 /// Position of an operator in ElementwiseTable::pair, or -1. `negate` says that the scalar changes its sign (a - s is
 /// a + -s).
@@ -69,24 +80,28 @@ int pairIndex(isa::AluOp op, bool reverse, bool &negate);
 // Activation functions
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// out = f(a * scale + bias), the product and sum rounded once; fp32 rows. A bias of -0 adds nothing.
-using ActivationKernel = void (*)(int64_t rows, int64_t n, ConstRows a, RowScalars scale, RowScalars bias,
-                                  MutableRows out);
-struct ActivationTable {
-  ActivationKernel apply[kNumActivations]; // by isa::ActivationFunction
-};
-const ActivationTable &activationTable();
+/// out = f(in), fp32, full range; in and out may be the same.
+using FunctionKernel = void (*)(int64_t n, const float *in, float *out);
 
-/// f over the full fp32 range, without the scalar engine's range limits (GpSimd routines).
-using FloatFunctionKernel = void (*)(int64_t n, const float *in, float *out);
-struct FloatFunctionTable {
-  FloatFunctionKernel apply[64]; // by isa::FloatUnaryFunction; null: no vector form
+struct FunctionTable {
+  /// By isa::ActivationFunction, without the documented input ranges.
+  FunctionKernel activation[kNumActivations];
+  /// By isa::FloatUnaryFunction; null: no vector form.
+  FunctionKernel floatUnary[64];
+  /// to[i] = a[i] * scale + bias, rounded once. A bias of -0 adds nothing.
+  void (*scaleAndAdd)(int64_t n, const float *a, float scale, float bias, float *to);
+  /// values[i] = NaN where the argument (or its magnitude) is outside [low, high].
+  void (*limitRange)(int64_t n, const float *arguments, float low, float high, bool ofMagnitude, float *values);
 };
-const FloatFunctionTable &floatFunctionTable();
+const FunctionTable &functionTable();
+
+/// out = f(a * scale + bias) on fp32 rows, NaN outside the documented range of f.
+void activationRows(isa::ActivationFunction function, int64_t rows, int64_t n, ConstRows a, RowScalars scale,
+                    RowScalars bias, MutableRows out);
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Reductions. Element i of a row belongs to partial i mod 64; the partials are added in a binary tree (s[i] + s[i + 32],
-// then + 16, ... + 1), so the result does not depend on the vector width.
+// Reductions. Element i of a row belongs to partial i mod 64; the partials are added in a binary tree (s[i] + s[i +
+// 32], then + 16, ... + 1), so the result does not depend on the vector width.
 // ---------------------------------------------------------------------------------------------------------------------
 
 inline constexpr int kReductionPartials = 64;
@@ -115,7 +130,7 @@ float reduceCombine(ReduceOp op, float a, float b);
 using LoadKernel = void (*)(int64_t n, const uint8_t *from, float *to);
 using StoreKernel = void (*)(int64_t n, const float *from, uint8_t *to);
 struct ConvertTable {
-  LoadKernel load[kNumDtypes];   // by isa::Dtype
+  LoadKernel load[kNumDtypes]; // by isa::Dtype
   StoreKernel store[kNumDtypes];
 };
 const ConvertTable &convertTable();

@@ -41,8 +41,8 @@ HWY_INLINE void multiplyBlock(int64_t k, int64_t rows, int64_t lastCount, const 
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v)
-      sums[r][v] = accumulate && r < rows ? hn::LoadU(floatTag, outputRow(out, r) + column + v * lanes)
-                                          : hn::Zero(floatTag);
+      sums[r][v] =
+          accumulate && r < rows ? hn::LoadU(floatTag, outputRow(out, r) + column + v * lanes) : hn::Zero(floatTag);
   for (int64_t i = 0; i < k; ++i) {
     const T *row = reinterpret_cast<const T *>(reinterpret_cast<const char *>(moving) + i * stride);
     Vector b[kVectors];

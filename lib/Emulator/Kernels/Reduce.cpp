@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace neuroncore::emulator {
 namespace HWY_NAMESPACE {
 
-HWY_INLINE hn::Mask<FloatTag> isTrue(Vector x) { return hn::Ne(x, hn::Zero(floatTag)); }
+HWY_INLINE hn::Mask<FloatTag> isTrue(Vector x) { return notEqual(x, hn::Zero(floatTag)); }
 
 // element(x) is what the reduction sees of an element; combine is the (associative up to rounding) operation.
 struct AddReduction {

@@ -77,8 +77,9 @@ HWY_INLINE Vector fusedMultiplyAdd(Vector a, Vector b, Vector c) {
 #else
   const hn::Half<FloatTag> half;
   const hn::Rebind<double, decltype(half)> wide;
-  const auto low = multiplyAddOdd(hn::PromoteTo(wide, hn::LowerHalf(half, a)), hn::PromoteTo(wide, hn::LowerHalf(half, b)),
-                                  hn::PromoteTo(wide, hn::LowerHalf(half, c)));
+  const auto low =
+      multiplyAddOdd(hn::PromoteTo(wide, hn::LowerHalf(half, a)), hn::PromoteTo(wide, hn::LowerHalf(half, b)),
+                     hn::PromoteTo(wide, hn::LowerHalf(half, c)));
   const auto high =
       multiplyAddOdd(hn::PromoteTo(wide, hn::UpperHalf(half, a)), hn::PromoteTo(wide, hn::UpperHalf(half, b)),
                      hn::PromoteTo(wide, hn::UpperHalf(half, c)));
@@ -116,16 +117,15 @@ template <size_t N> HWY_INLINE Vector polynomial(Vector x, const float (&c)[N]) 
 // Comparisons with the NaN rules of the instruction set
 // ---------------------------------------------------------------------------------------------------------------------
 
+/// Highway's Ne is an ordered comparison on some targets: false when an operand is NaN.
+HWY_INLINE hn::Mask<FloatTag> notEqual(Vector a, Vector b) { return hn::Not(hn::Eq(a, b)); }
+
 HWY_INLINE Vector boolean(hn::Mask<FloatTag> mask) { return hn::IfThenElseZero(mask, constant(1.0f)); }
 
 /// NaN if either operand is; the first of equal operands (-0 and +0 are equal).
-HWY_INLINE Vector maximum(Vector a, Vector b) {
-  return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::Ne(b, b)), b, a);
-}
+HWY_INLINE Vector maximum(Vector a, Vector b) { return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a); }
 
-HWY_INLINE Vector minimum(Vector a, Vector b) {
-  return hn::IfThenElse(hn::Or(hn::Lt(b, a), hn::Ne(b, b)), b, a);
-}
+HWY_INLINE Vector minimum(Vector a, Vector b) { return hn::IfThenElse(hn::Or(hn::Lt(b, a), hn::IsNaN(b)), b, a); }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // exp and its relatives
@@ -152,7 +152,7 @@ HWY_INLINE Vector expOfSum(Vector high, Vector low) {
   const float p[] = {0x1.000000p-1f, 0x1.555556p-3f, 0x1.5554e8p-5f, 0x1.1110e0p-7f, 0x1.6d444ap-10f, 0x1.a125f6p-13f};
   const Vector tail = fusedMultiplyAdd(hn::Mul(r, r), polynomial(r, p), r);
   const Vector y = scaleByPowerOfTwo(hn::Add(constant(1.0f), tail), hn::ConvertTo(intTag, n));
-  return hn::IfThenElse(hn::Ne(high, high), high, y);
+  return hn::IfThenElse(hn::IsNaN(high), high, y);
 }
 
 HWY_INLINE Vector exp(Vector x) { return expOfSum(x, hn::Zero(floatTag)); }
@@ -175,10 +175,9 @@ HWY_INLINE Vector tanh(Vector x) {
   const float p[] = {-0x1.555556p-2f, 0x1.1110e8p-3f, -0x1.ba0816p-5f, 0x1.649e5ep-6f, -0x1.1121c4p-7f, 0x1.2b3d96p-9f};
   const Vector small = fusedMultiplyAdd(hn::Mul(square, polynomial(square, p)), x, x);
   const Vector e = exp(hn::Add(hn::Min(a, constant(20.0f)), hn::Min(a, constant(20.0f))));
-  const Vector large = hn::CopySign(
-      hn::Sub(constant(1.0f), hn::Div(constant(2.0f), hn::Add(e, constant(1.0f)))), x);
-  const Vector y = hn::IfThenElse(hn::Lt(a, constant(0.625f)), small, large);
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  const Vector large = hn::Sub(constant(1.0f), hn::Div(constant(2.0f), hn::Add(e, constant(1.0f))));
+  const Vector y = hn::CopySign(hn::IfThenElse(hn::Lt(a, constant(0.625f)), small, large), x);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -187,8 +186,8 @@ HWY_INLINE Vector tanh(Vector x) {
 
 /// log(m * 2^e) for m - 1 = f in [sqrt(1/2) - 1, sqrt(2) - 1], plus `extra`.
 HWY_INLINE Vector logOfParts(Vector f, Vector e, Vector extra) {
-  const float q[] = {0x1.555556p-2f, -0x1.fffff2p-3f, 0x1.9999a8p-3f, -0x1.555c62p-3f, 0x1.249690p-3f,
-                     -0x1.fdf8f6p-4f, 0x1.c41808p-4f, -0x1.b4245ap-4f, 0x1.af7b02p-4f, -0x1.fc01bep-5f};
+  const float q[] = {0x1.555556p-2f,  -0x1.fffff2p-3f, 0x1.9999a8p-3f,  -0x1.555c62p-3f, 0x1.249690p-3f,
+                     -0x1.fdf8f6p-4f, 0x1.c41808p-4f,  -0x1.b4245ap-4f, 0x1.af7b02p-4f,  -0x1.fc01bep-5f};
   const Vector square = hn::Mul(f, f);
   Vector tail = hn::Mul(hn::Mul(square, f), polynomial(f, q));
   tail = fusedMultiplyAdd(e, constant(-0x1.05c61p-29f), hn::Add(tail, extra));
@@ -221,13 +220,14 @@ HWY_INLINE Vector log(Vector x) {
   y = hn::IfThenElse(hn::Eq(x, infinity), infinity, y);
   y = hn::IfThenElse(hn::Eq(x, hn::Zero(floatTag)), hn::Neg(infinity), y);
   y = hn::IfThenElse(hn::Lt(x, hn::Zero(floatTag)), constant(__builtin_nanf("")), y);
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 /// log(1 + y) for y in [0, 1]. 1 ulp.
 HWY_INLINE Vector log1pUnit(Vector y) {
-  const float p[] = {0x1.000000p+0f, -0x1.fffffep-2f, 0x1.5554d8p-2f, -0x1.ffed12p-3f, 0x1.98da7ap-3f, -0x1.50ca34p-3f,
-                     0x1.1280b8p-3f, -0x1.9cf362p-4f, 0x1.041b9ep-4f, -0x1.e83edep-6f, 0x1.247964p-7f, -0x1.485b92p-10f};
+  const float p[] = {0x1.000000p+0f, -0x1.fffffep-2f, 0x1.5554d8p-2f, -0x1.ffed12p-3f,
+                     0x1.98da7ap-3f, -0x1.50ca34p-3f, 0x1.1280b8p-3f, -0x1.9cf362p-4f,
+                     0x1.041b9ep-4f, -0x1.e83edep-6f, 0x1.247964p-7f, -0x1.485b92p-10f};
   // y + y * (p - 1): the correction is small against y, so its rounding does not matter.
   Vector correction = constant(p[11]);
   for (int i = 10; i >= 1; --i)
@@ -239,7 +239,7 @@ HWY_INLINE Vector log1pUnit(Vector y) {
 HWY_INLINE Vector softplus(Vector x) {
   const Vector tail = log1pUnit(exp(hn::Neg(hn::Abs(x))));
   const Vector y = hn::Add(hn::Max(x, hn::Zero(floatTag)), tail);
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -249,8 +249,9 @@ HWY_INLINE Vector softplus(Vector x) {
 /// exp(z^2) * erfc(z) for z >= 0, as a polynomial in t = (z - 3) / (z + 3).
 HWY_INLINE Vector scaledErfc(Vector z) {
   const Vector t = hn::Div(hn::Sub(z, constant(3.0f)), hn::Add(z, constant(3.0f)));
-  const float p[] = {0x1.6e9828p-3f,  -0x1.4e102cp-2f, 0x1.f6ff22p-3f,  -0x1.336fdep-3f, 0x1.258adep-4f, -0x1.8fafbap-6f,
-                     0x1.17d2fap-8f, 0x1.78ae00p-11f, -0x1.37f9fcp-11f, 0x1.a3d162p-16f, 0x1.c49388p-15f};
+  const float p[] = {0x1.6e9828p-3f,   -0x1.4e102cp-2f, 0x1.f6ff22p-3f, -0x1.336fdep-3f,
+                     0x1.258adep-4f,   -0x1.8fafbap-6f, 0x1.17d2fap-8f, 0x1.78ae00p-11f,
+                     -0x1.37f9fcp-11f, 0x1.a3d162p-16f, 0x1.c49388p-15f};
   return polynomial(t, p);
 }
 
@@ -272,12 +273,12 @@ HWY_INLINE Vector erf(Vector x) {
   const Vector a = hn::Abs(x);
   const Vector square = hn::Mul(x, x);
   // 2/sqrt(pi) - 1 is exact enough in one float to keep x + x * (...) near one ulp.
-  const float p[] = {0x1.06eba8p-3f, -0x1.812746p-2f, 0x1.ce2f1ep-4f, -0x1.b82c3ap-6f,
+  const float p[] = {0x1.06eba8p-3f, -0x1.812746p-2f,  0x1.ce2f1ep-4f,  -0x1.b82c3ap-6f,
                      0x1.564d30p-8f, -0x1.becd46p-11f, 0x1.e706fap-14f, -0x1.6df90ep-17f};
   const Vector small = fusedMultiplyAdd(x, polynomial(square, p), x);
   const Vector large = hn::CopySign(hn::Sub(constant(1.0f), erfcPositive(hn::Min(a, constant(6.0f)))), x);
   const Vector y = hn::IfThenElse(hn::Lt(a, constant(0.84375f)), small, large);
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 /// Probability that a standard normal value exceeds |x|: erfc(|x| / sqrt(2)) / 2.
@@ -292,14 +293,14 @@ HWY_INLINE Vector normalTail(Vector x) {
   return hn::Mul(constant(0.5f), hn::Mul(scaledErfc(z), e));
 }
 
-/// x * P(X <= x), from the tail on the negative side: no cancellation. 2.5 ulp for x > -8.
+/// x * P(X <= x), from the tail on the negative side: no cancellation. 2.5 ulp while the tail is a normal number.
 HWY_INLINE Vector gelu(Vector x) {
   const Vector tail = normalTail(x);
   const auto negative = hn::Lt(x, hn::Zero(floatTag));
   const Vector y = hn::Mul(x, hn::IfThenElse(negative, tail, hn::Sub(constant(1.0f), tail)));
   // -infinity times zero
   const Vector limited = hn::IfThenElse(hn::Lt(x, constant(-15.0f)), constant(-0.0f), y);
-  return hn::IfThenElse(hn::Ne(x, x), x, limited);
+  return hn::IfThenElse(hn::IsNaN(x), x, limited);
 }
 
 /// x * sigmoid(2u) = x (1 + tanh(u)) / 2 with u = sqrt(2/pi) (x + 0.044715 x^3), u in twice the precision.
@@ -322,7 +323,7 @@ HWY_INLINE Vector geluTanh(Vector x) {
   Vector y = hn::Mul(x, sigmoidOfSum(high, low));
   y = hn::IfThenElse(hn::Lt(x, constant(-12.0f)), constant(-0.0f), y);
   y = hn::IfThenElse(hn::Gt(x, constant(12.0f)), x, y);
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 /// Derivative of gelu: P(X <= x) + x * density(x).
@@ -333,30 +334,33 @@ HWY_INLINE Vector geluDerivative(Vector x) {
   const Vector c = hn::Min(hn::Max(x, constant(-15.0f)), constant(15.0f));
   const Vector half = hn::Mul(c, constant(0.5f));
   const Vector square = hn::Mul(c, half);
-  const Vector density = hn::Mul(constant(0x1.988454p-2f),
-                                 expOfSum(hn::Neg(square), hn::Neg(fusedMultiplySubtract(c, half, square))));
+  const Vector density =
+      hn::Mul(constant(0x1.988454p-2f), expOfSum(hn::Neg(square), hn::Neg(fusedMultiplySubtract(c, half, square))));
   const Vector y = fusedMultiplyAdd(c, density, probability);
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Functions built from sigmoid and exp
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// x * sigmoid(x). 2.4 ulp.
+/// x * sigmoid(x). 2.4 ulp while sigmoid(x) is a normal number.
 HWY_INLINE Vector silu(Vector x) {
   const Vector y = hn::Mul(x, sigmoid(x));
   const Vector limited = hn::IfThenElse(hn::Lt(x, constant(-120.0f)), constant(-0.0f), y);
-  return hn::IfThenElse(hn::Ne(x, x), x, limited);
+  return hn::IfThenElse(hn::IsNaN(x), x, limited);
 }
 
-/// sigmoid(x) (1 + x (1 - sigmoid(x)))
+/// sigmoid(x) (1 + x (1 - sigmoid(x))), as a quotient of polynomials in e = exp(-|x|).
 HWY_INLINE Vector siluDerivative(Vector x) {
   const Vector c = hn::Min(hn::Max(x, constant(-120.0f)), constant(120.0f));
-  const Vector s = sigmoid(c);
-  const Vector complement = sigmoid(hn::Neg(c));
-  const Vector y = hn::Mul(s, fusedMultiplyAdd(c, complement, constant(1.0f)));
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  const auto negative = hn::Lt(c, hn::Zero(floatTag));
+  const Vector e = exp(hn::Neg(hn::Abs(c)));
+  const Vector denominator = hn::Add(constant(1.0f), e);
+  // x < 0: e (1 + e + x) / (1 + e)^2; x >= 0: (1 + e + x e) / (1 + e)^2
+  const Vector top = hn::IfThenElse(negative, hn::Mul(e, hn::Add(denominator, c)), fusedMultiplyAdd(c, e, denominator));
+  const Vector y = hn::Div(hn::Div(top, denominator), denominator);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 /// x * tanh(softplus(x)), as a quotient of polynomials in exp(-|x|). 2.5 ulp.
@@ -365,18 +369,18 @@ HWY_INLINE Vector mish(Vector x) {
   const Vector e = exp(hn::Neg(hn::Abs(x)));
   const Vector two = constant(2.0f);
   // x < 0: e (e + 2) / (e (e + 2) + 2); x >= 0: (1 + 2e) / (1 + 2e + 2e^2)
-  const Vector top = hn::IfThenElse(negative, fusedMultiplyAdd(e, e, hn::Add(e, e)),
-                                    fusedMultiplyAdd(two, e, constant(1.0f)));
+  const Vector top =
+      hn::IfThenElse(negative, fusedMultiplyAdd(e, e, hn::Add(e, e)), fusedMultiplyAdd(two, e, constant(1.0f)));
   const Vector rest = hn::IfThenElse(negative, two, hn::Mul(two, hn::Mul(e, e)));
   const Vector y = hn::Mul(x, hn::Div(top, hn::Add(top, rest)));
   const Vector limited = hn::IfThenElse(hn::Lt(x, constant(-120.0f)), constant(-0.0f), y);
-  return hn::IfThenElse(hn::Ne(x, x), x, limited);
+  return hn::IfThenElse(hn::IsNaN(x), x, limited);
 }
 
 HWY_INLINE Vector erfDerivative(Vector x) {
   const Vector c = hn::Min(hn::Abs(x), constant(11.0f));
   const Vector y = hn::Mul(constant(0x1.20dd76p+0f), expOfMinusSquare(c));
-  return hn::IfThenElse(hn::Ne(x, x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 /// -1, 0 or 1; 0 for NaN, as torch.sign.
@@ -426,10 +430,11 @@ HWY_INLINE Vector sinCos(Vector x, int shift) {
   const auto useCos = hn::RebindMask(floatTag, hn::Ne(hn::And(quadrant, hn::Set(intTag, 1)), hn::Zero(intTag)));
   const Vector y = hn::IfThenElse(useCos, c, s);
   const IntVector signBit = hn::ShiftLeft<30>(hn::And(quadrant, hn::Set(intTag, 2)));
-  return hn::Xor(y, hn::BitCast(floatTag, signBit));
+  const Vector result = hn::Xor(y, hn::BitCast(floatTag, signBit));
+  return shift == 0 ? hn::IfThenElse(hn::Eq(x, hn::Zero(floatTag)), x, result) : result; // sin(-0) is -0
 }
 
-/// 1.5 ulp.
+/// 1.9 ulp.
 HWY_INLINE Vector arctan(Vector x) {
   const Vector a = hn::Abs(x);
   const Vector one = constant(1.0f);
@@ -446,7 +451,7 @@ HWY_INLINE Vector arctan(Vector x) {
   const float p[] = {-0x1.555556p-2f, 0x1.999978p-3f, -0x1.24897cp-3f, 0x1.c56552p-4f, -0x1.609f3ap-4f, 0x1.9a3fc8p-5f};
   const Vector tail = fusedMultiplyAdd(hn::Mul(square, t), polynomial(square, p), baseLow);
   const Vector y = hn::Add(base, hn::Add(t, tail));
-  return hn::IfThenElse(hn::Ne(x, x), x, hn::CopySign(y, x));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -466,7 +471,7 @@ HWY_INLINE hn::Vec<Half16Tag> roundToBf16(Vector v) {
   const auto lsb = hn::And(hn::ShiftRight<16>(bits), hn::Set(uintTag, 1u));
   const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(lsb, hn::Set(uintTag, 0x7fffu))));
   const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(uintTag, 0x40u));
-  const auto isNan = hn::RebindMask(uintTag, hn::Ne(v, v));
+  const auto isNan = hn::RebindMask(uintTag, hn::IsNaN(v));
   const auto result = hn::IfThenElse(isNan, quiet, rounded);
   return hn::DemoteTo(Half16Tag(), hn::BitCast(intTag, result));
 }

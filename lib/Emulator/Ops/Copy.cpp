@@ -170,8 +170,7 @@ private:
 
 class MemsetOp : public TileOp {
 public:
-  MemsetOp(const Instruction &instruction, const DecodeContext &context)
-      : out_(instruction.tiles[0], context.layout) {
+  MemsetOp(const Instruction &instruction, const DecodeContext &context) : out_(instruction.tiles[0], context.layout) {
     // Float dtypes take the fp32 value, integers the raw bits (sign extended to 64 bits).
     const isa::ScalarOperand &scalar = instruction.scalars[0];
     if (isa::isFloatDtype(out_.dtype)) {
@@ -382,9 +381,7 @@ public:
       : out_(instruction.tiles[0], context.layout), a_(instruction.tiles[1], context.layout),
         b_(instruction.tiles[2], context.layout),
         initial_(instruction.scalars[0], instruction.tiles[1], context.layout), reverse0_(instruction.reverse0),
-        reverse1_(instruction.reverse1),
-        first_(elementwiseTable().tensorTensor[int(instruction.op0)][0][0][0]),
-        second_(elementwiseTable().tensorTensor[int(instruction.op1)][0][0][0]) {
+        reverse1_(instruction.reverse1), first_(instruction.op0), second_(instruction.op1) {
     units_ = out_.partitions;
     nanoseconds_ = estimate(out_, 3.0);
   }
@@ -405,9 +402,9 @@ public:
         for (int64_t c = 0; c < columns; ++c) {
           const ConstRows x = {worker.stage[0] + c * rows, 0}, y = {worker.stage[1] + c * rows, 0};
           const ConstRows s = {state, 0};
-          first_(1, rows, reverse0_ ? s : x, reverse0_ ? x : s, {worker.stage[5], 0});
+          tensorTensorF32(first_, 1, rows, reverse0_ ? s : x, reverse0_ ? x : s, {worker.stage[5], 0});
           const ConstRows t = {worker.stage[5], 0};
-          second_(1, rows, reverse1_ ? y : t, reverse1_ ? t : y, {state, 0});
+          tensorTensorF32(second_, 1, rows, reverse1_ ? y : t, reverse1_ ? t : y, {state, 0});
           std::copy(state, state + rows, results + c * rows);
         }
         float *rowMajor = worker.stage[4];
@@ -431,7 +428,7 @@ private:
   Operand out_, a_, b_;
   ScalarRef initial_;
   bool reverse0_, reverse1_;
-  TensorTensorKernel first_, second_;
+  AluOp first_, second_;
 };
 
 } // namespace
@@ -465,7 +462,7 @@ TileOpOrError decodeAffineSelect(const Instruction &instruction, const DecodeCon
 
 TileOpOrError decodeScan(const Instruction &instruction, const DecodeContext &context) {
   const ElementwiseTable &table = elementwiseTable();
-  if (!table.tensorTensor[int(instruction.op0)][0][0][0] || !table.tensorTensor[int(instruction.op1)][0][0][0])
+  if (!table.hasForm[int(instruction.op0)] || !table.hasForm[int(instruction.op1)])
     return unsupported(cat("tensor_tensor_scan has no fp32 form of ", isa::toString(instruction.op0), " and ",
                            isa::toString(instruction.op1)));
   return TileOpOrError(std::make_unique<ScanOp>(instruction, context));

@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// tensor_tensor, tensor_scalar, scalar_tensor_tensor, reciprocal, tensor_scalar_reduce, activation: fp32 arithmetic with
-// free casts on both sides.
+// tensor_tensor, tensor_scalar, scalar_tensor_tensor, reciprocal, tensor_scalar_reduce, activation: fp32 arithmetic
+// with free casts on both sides.
 
 #include <algorithm>
 
@@ -82,14 +82,12 @@ public:
 private:
   static void applyOne(const ScalarStep &step, int64_t rows, int64_t columns, ConstRows in, MutableRows out,
                        const uint8_t *base, int64_t row, bool flat, float *expanded) {
-    const ElementwiseTable &table = elementwiseTable();
-    const TensorScalarKernel kernel = table.tensorScalar[int(step.op)][step.reverse];
     if (!flat) {
-      kernel(rows, columns, in, step.scalar.rows(base, row), {&kZero, 0, 0}, out);
+      tensorScalarF32(step.op, step.reverse, rows, columns, in, step.scalar.rows(base, row), out);
       return;
     }
     if (!step.scalar.isVector || isUnary(step.op)) {
-      kernel(1, rows * columns, in, RowScalars{&step.scalar.value, 0, 0}, {&kZero, 0, 0}, out);
+      tensorScalarF32(step.op, step.reverse, 1, rows * columns, in, RowScalars{&step.scalar.value, 0, 0}, out);
       return;
     }
     // Short rows: the scalars as a tensor of their own.
@@ -97,11 +95,9 @@ private:
     for (int64_t r = 0; r < rows; ++r)
       std::fill(expanded + r * columns, expanded + (r + 1) * columns, scalars.at(r));
     const ConstRows other = {expanded, 0};
-    const TensorTensorKernel tensorTensor = table.tensorTensor[int(step.op)][0][0][0];
-    tensorTensor(1, rows * columns, step.reverse ? other : in, step.reverse ? in : other, out);
+    tensorTensorF32(step.op, 1, rows * columns, step.reverse ? other : in, step.reverse ? in : other, out);
   }
 
-  static constexpr float kZero = 0;
   ScalarStep first_, second_;
   bool negateFirst_ = false, negateSecond_ = false;
 };
@@ -114,14 +110,13 @@ class TensorTensorOp : public TileOp {
 public:
   TensorTensorOp(const Instruction &instruction, const DecodeContext &context)
       : out_(instruction.tiles[0], context.layout), a_(instruction.tiles[1], context.layout),
-        b_(instruction.tiles[2], context.layout) {
+        b_(instruction.tiles[2], context.layout), op_(instruction.op0) {
     const Operand *operands[] = {&a_, &b_, &out_};
     plan_ = planBlocks(operands, true);
-    kernel_ = kernelFor(instruction.op0);
-    if (!kernel_) {
+    kernel_ = elementwiseTable().tensorTensor[int(op_)][int(storageIn(plan_, 0, a_))][int(storageIn(plan_, 1, b_))]
+                                             [int(storageIn(plan_, 2, out_))];
+    if (!kernel_)
       plan_ = planBlocks(operands, false);
-      kernel_ = kernelFor(instruction.op0);
-    }
     units_ = out_.partitions;
     nanoseconds_ = estimate(out_, kSimpleNsPerElement);
   }
@@ -130,20 +125,20 @@ public:
     const Operand *inputs[] = {&a_, &b_};
     forBlocks(plan_, inputs, out_, machine, worker, begin, end,
               [&](int64_t rows, int64_t columns, const ConstRows *in, MutableRows out, int64_t) {
-                if (plan_.flat)
-                  kernel_(1, rows * columns, in[0], in[1], out);
-                else
+                if (plan_.flat) {
+                  columns *= rows;
+                  rows = 1;
+                }
+                if (kernel_)
                   kernel_(rows, columns, in[0], in[1], out);
+                else
+                  tensorTensorF32(op_, rows, columns, in[0], in[1], out);
               });
   }
 
 private:
-  TensorTensorKernel kernelFor(AluOp op) const {
-    return elementwiseTable().tensorTensor[int(op)][int(storageIn(plan_, 0, a_))][int(storageIn(plan_, 1, b_))]
-                                          [int(storageIn(plan_, 2, out_))];
-  }
-
   Operand out_, a_, b_;
+  AluOp op_;
   BlockPlan plan_;
   TensorTensorKernel kernel_ = nullptr;
 };
@@ -197,8 +192,7 @@ public:
         steps_({instruction.op0, instruction.reverse0,
                 ScalarRef(instruction.scalars[0], instruction.tiles[1], context.layout)},
                {}),
-        reverse_(instruction.reverse1),
-        kernel_(elementwiseTable().tensorTensor[int(instruction.op1)][0][0][0]) {
+        op_(instruction.op1), reverse_(instruction.reverse1) {
     const Operand *operands[] = {&a_, &b_, &out_};
     plan_ = planBlocks(operands, false);
     // The intermediate value needs a buffer: blocks of at most one buffer even when everything is in place.
@@ -217,9 +211,9 @@ public:
                 const ConstRows first = {temporary.base, temporary.stride};
                 const ConstRows &left = reverse_ ? in[1] : first, &right = reverse_ ? first : in[1];
                 if (plan_.flat)
-                  kernel_(1, rows * columns, left, right, out);
+                  tensorTensorF32(op_, 1, rows * columns, left, right, out);
                 else
-                  kernel_(rows, columns, left, right, out);
+                  tensorTensorF32(op_, rows, columns, left, right, out);
               });
   }
 
@@ -227,16 +221,16 @@ private:
   Operand out_, a_, b_;
   BlockPlan plan_;
   ScalarSteps steps_;
+  AluOp op_;
   bool reverse_;
-  TensorTensorKernel kernel_;
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Running reductions of activation and tensor_scalar_reduce
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// What an instruction's reduce_command does with the accumulator registers, and the optional read-out. The registers are
-/// numbered by the partitions of the source tile.
+/// What an instruction's reduce_command does with the accumulator registers, and the optional read-out. The registers
+/// are numbered by the partitions of the source tile.
 class RunningReduction {
 public:
   RunningReduction() = default;
@@ -338,9 +332,7 @@ protected:
   Operand out_, in_;
 
 private:
-  static bool isPlain(const Operand &operand) {
-    return operand.dtype == isa::Dtype::F32 && operand.isContiguous();
-  }
+  static bool isPlain(const Operand &operand) { return operand.dtype == isa::Dtype::F32 && operand.isContiguous(); }
 
   ConstRows chunkIn(Machine &machine, Worker &worker, int64_t row, int64_t c0, int64_t columns) const {
     if (isPlain(in_))
@@ -413,8 +405,7 @@ public:
                    RunningReduction(instruction.reduceCommand, ReduceOp::Add, instruction.tiles[2], context.layout),
                    true),
         scale_(instruction.scalars[0], instruction.tiles[1], context.layout),
-        bias_(instruction.scalars[1], instruction.tiles[1], context.layout),
-        kernel_(activationTable().apply[int(instruction.function)]) {
+        bias_(instruction.scalars[1], instruction.tiles[1], context.layout), function_(instruction.function) {
     // An absent operand must not change anything: x * 1 + -0 is x, also for x = -0.
     if (instruction.scalars[0].kind == isa::ScalarOperand::Kind::None)
       scale_.value = 1.0f;
@@ -422,34 +413,21 @@ public:
       bias_.value = -0.0f;
     nanoseconds_ = estimate(out_, 0.6);
   }
-  bool isValid() const { return kernel_ != nullptr; }
+  bool isValid() const { return functionTable().activation[int(function_)] != nullptr; }
 
 protected:
   void compute(Machine &machine, Worker &worker, int64_t rows, int64_t columns, ConstRows in, MutableRows out,
                int64_t row, bool flat) const override {
-    if (!flat) {
-      kernel_(rows, columns, in, scale_.rows(machine.base, row), bias_.rows(machine.base, row), out);
-      return;
+    if (flat && !scale_.isVector && !bias_.isVector) {
+      columns *= rows;
+      rows = 1;
     }
-    const int64_t n = rows * columns;
-    if (!scale_.isVector && !bias_.isVector) {
-      kernel_(1, n, in, scale_.rows(machine.base, row), bias_.rows(machine.base, row), out);
-      return;
-    }
-    // Short rows with per-partition operands: x * scale + bias first, element by element, with one rounding.
-    const RowScalars scales = scale_.rows(machine.base, row), biases = bias_.rows(machine.base, row);
-    const float *from = static_cast<const float *>(in.base);
-    float *scaled = worker.stage[3];
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c)
-        scaled[r * columns + c] = __builtin_fmaf(from[r * columns + c], scales.at(r), biases.at(r));
-    static constexpr float kOne = 1.0f, kNothing = -0.0f;
-    kernel_(1, n, {scaled, 0}, {&kOne, 0, 0}, {&kNothing, 0, 0}, out);
+    activationRows(function_, rows, columns, in, scale_.rows(machine.base, row), bias_.rows(machine.base, row), out);
   }
 
 private:
   ScalarRef scale_, bias_;
-  ActivationKernel kernel_;
+  isa::ActivationFunction function_;
 };
 
 } // namespace
@@ -458,6 +436,8 @@ TileOpOrError decodeTensorTensor(const Instruction &instruction, const DecodeCon
   const isa::AluClass cls = isa::aluOpInfo(instruction.op0).cls;
   if (cls == isa::AluClass::Bitvec)
     return decodeBitvecTensorTensor(instruction, context);
+  if (!elementwiseTable().hasForm[int(instruction.op0)])
+    return unsupported(cat("tensor_tensor has no operator ", isa::toString(instruction.op0)));
   const auto isWord = [](const isa::TilePattern &tile) {
     return tile.dtype == isa::Dtype::I32 || tile.dtype == isa::Dtype::U32;
   };
@@ -471,9 +451,9 @@ TileOpOrError decodeTensorTensor(const Instruction &instruction, const DecodeCon
     scalar.isVector = true;
     scalar.offset = b.offset;
     scalar.stride = b.stride;
-    return TileOpOrError(std::make_unique<TensorScalarOp>(
-        Operand(instruction.tiles[0], context.layout), Operand(instruction.tiles[1], context.layout),
-        ScalarSteps({instruction.op0, false, scalar}, {})));
+    return TileOpOrError(std::make_unique<TensorScalarOp>(Operand(instruction.tiles[0], context.layout),
+                                                          Operand(instruction.tiles[1], context.layout),
+                                                          ScalarSteps({instruction.op0, false, scalar}, {})));
   }
   return TileOpOrError(std::make_unique<TensorTensorOp>(instruction, context));
 }
@@ -485,9 +465,8 @@ TileOpOrError decodeTensorScalar(const Instruction &instruction, const DecodeCon
   const isa::TilePattern &source = instruction.tiles[1];
   return TileOpOrError(std::make_unique<TensorScalarOp>(
       Operand(instruction.tiles[0], context.layout), Operand(source, context.layout),
-      ScalarSteps(
-          {instruction.op0, instruction.reverse0, ScalarRef(instruction.scalars[0], source, context.layout)},
-          {instruction.op1, instruction.reverse1, ScalarRef(instruction.scalars[1], source, context.layout)})));
+      ScalarSteps({instruction.op0, instruction.reverse0, ScalarRef(instruction.scalars[0], source, context.layout)},
+                  {instruction.op1, instruction.reverse1, ScalarRef(instruction.scalars[1], source, context.layout)})));
 }
 
 TileOpOrError decodeReciprocal(const Instruction &instruction, const DecodeContext &context) {

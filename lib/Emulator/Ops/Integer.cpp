@@ -330,8 +330,7 @@ TileOpOrError decodeIntegerTensorTensor(const Instruction &instruction, const De
   const Operand out(instruction.tiles[0], context.layout), a(instruction.tiles[1], context.layout),
       b(instruction.tiles[2], context.layout);
   // Signedness of the sources decides order and sign.
-  const Dtype type =
-      a.dtype == Dtype::U32 && b.dtype == Dtype::U32 ? Dtype::U32 : Dtype::I32;
+  const Dtype type = a.dtype == Dtype::U32 && b.dtype == Dtype::U32 ? Dtype::U32 : Dtype::I32;
   return withIntegerType(type, [&](auto tag) -> TileOpOrError {
     using T = decltype(tag);
     const Binary<T> kernel = wordKernel<T>(instruction.op0);

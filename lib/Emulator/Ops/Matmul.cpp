@@ -87,8 +87,8 @@ public:
     const Stationary &stationary = machine.stationary;
     if (stationary.k != moving_.partitions || stationary.m != out_.partitions || !stationary.hasPacked) {
       worker.fail(ErrorKind::InvalidInput,
-                  cat("matmul_c1, matmul_c2: expected a stationary of K = ", moving_.partitions, " and M = ",
-                      out_.partitions, " but ",
+                  cat("matmul_c1, matmul_c2: expected a stationary of K = ", moving_.partitions,
+                      " and M = ", out_.partitions, " but ",
                       stationary.k == 0 ? std::string("none is loaded")
                                         : cat("the loaded one has K = ", stationary.k, " and M = ", stationary.m)));
       return;
@@ -124,8 +124,7 @@ public:
   }
 
 private:
-  void loadPanel(Machine &machine, Worker &worker, int64_t column, int64_t columns, int64_t width,
-                 float *panel) const {
+  void loadPanel(Machine &machine, Worker &worker, int64_t column, int64_t columns, int64_t width, float *panel) const {
     const int64_t k = moving_.partitions;
     if (moving_.isContiguous()) {
       const LoadKernel load = convertTable().load[int(moving_.dtype)];
@@ -147,8 +146,8 @@ private:
   Storage storage_ = Storage::F32;
 };
 
-/// dst[m, k] has the bits of stationary[k, m]. The hardware passes the stationary through the array against an identity;
-/// here the moving operand is only required to have the identity's shape.
+/// dst[m, k] has the bits of stationary[k, m]. The hardware passes the stationary through the array against an
+/// identity; here the moving operand is only required to have the identity's shape.
 class MatmulTransposeOp : public TileOp {
 public:
   MatmulTransposeOp(const Instruction &instruction, const DecodeContext &context)

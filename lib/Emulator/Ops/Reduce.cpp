@@ -85,12 +85,10 @@ private:
 
   /// The tree over the partials, for many kept elements at once: partial i is element i of each row.
   void reduceAcrossLanes(const uint8_t *from, int64_t k0, int64_t kept, float *results, Worker &worker) const {
-    const ElementwiseTable &table = elementwiseTable();
     const LoadKernel load = convertTable().load[int(in_.dtype)];
     constexpr int64_t kWidth = 64;
     float *partials = reinterpret_cast<float *>(worker.scratchBytes(kReductionPartials * kWidth * sizeof(float)));
     const isa::AluOp combine = combineOp();
-    const TensorTensorKernel kernel = table.tensorTensor[int(combine)][0][0][0];
     for (int64_t k = 0; k < kept; k += kWidth) {
       const int64_t width = std::min(kWidth, kept - k);
       const uint8_t *column = from + (k0 + k) * in_.bytes;
@@ -109,7 +107,8 @@ private:
         for (int64_t w = 0; w < width; ++w)
           partials[i * kWidth + w] += identity;
       for (int64_t half = kReductionPartials / 2; half >= 1; half /= 2)
-        kernel(half, width, {partials, kWidth * 4}, {partials + half * kWidth, kWidth * 4}, {partials, kWidth * 4});
+        tensorTensorF32(combine, half, width, {partials, kWidth * 4}, {partials + half * kWidth, kWidth * 4},
+                        {partials, kWidth * 4});
       std::copy(partials, partials + width, results + k);
     }
   }

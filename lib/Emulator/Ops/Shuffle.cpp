@@ -17,8 +17,7 @@ using isa::Instruction;
 
 constexpr int kBlock = 32;
 
-template <typename T>
-void transposeBlock(const uint8_t *from, int64_t fromStride, uint8_t *to, int64_t toStride) {
+template <typename T> void transposeBlock(const uint8_t *from, int64_t fromStride, uint8_t *to, int64_t toStride) {
   for (int i = 0; i < kBlock; i += 8)
     for (int j = 0; j < kBlock; j += 8) {
       T block[8][8];

@@ -57,8 +57,8 @@ template <typename T> T combineInteger(ScanFunction f, T a, T b) {
 template <typename From, typename T> class ScanRoutineOp : public TileOp {
 public:
   ScanRoutineOp(const RoutineOperands &operands)
-      : dst_(operands.dst), src_(operands.src0), initial_(operands.src1),
-        function_(ScanFunction(operands.function)), length_(operands.src0Tile.count[isa::kMaxFreeDims - 1]) {
+      : dst_(operands.dst), src_(operands.src0), initial_(operands.src1), function_(ScanFunction(operands.function)),
+        length_(operands.src0Tile.count[isa::kMaxFreeDims - 1]) {
     units_ = dst_.partitions;
     nanoseconds_ = workOf(dst_, function_ == ScanFunction::Logaddexp ? 40.0 : 2.0);
   }
@@ -209,7 +209,8 @@ private:
 };
 
 /// make(From(), To()): float pairs as (float, float), integer pairs as themselves; mixed pairs are refused.
-template <class Make> TileOpOrError withTypes(const Operand &src, const Operand &dst, const char *routine, Make &&make) {
+template <class Make>
+TileOpOrError withTypes(const Operand &src, const Operand &dst, const char *routine, Make &&make) {
   const bool floats = isa::isFloatDtype(src.dtype) && isa::isFloatDtype(dst.dtype);
   if (src.dtype == Dtype::F64 || dst.dtype == Dtype::F64)
     return unsupported(cat(routine, ": f64 is not supported"));

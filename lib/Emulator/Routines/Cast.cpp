@@ -15,12 +15,8 @@ using isa::CastFunction;
 using isa::Dtype;
 
 /// Truncation towards zero; out of range and NaN give the smallest value, as the x86 conversion does.
-int32_t truncate32(double value) {
-  return value > -2147483649.0 && value < 2147483648.0 ? int32_t(value) : INT32_MIN;
-}
-int64_t truncate64(double value) {
-  return value >= -0x1p63 && value < 0x1p63 ? int64_t(value) : INT64_MIN;
-}
+int32_t truncate32(double value) { return value > -2147483649.0 && value < 2147483648.0 ? int32_t(value) : INT32_MIN; }
+int64_t truncate64(double value) { return value >= -0x1p63 && value < 0x1p63 ? int64_t(value) : INT64_MIN; }
 
 /// From a float or double. CPU PyTorch goes through 32 bits for the 8 and 16-bit types (u8: through 64), and wraps.
 template <typename To, typename From> To fromFloating(From value) {
@@ -92,8 +88,7 @@ TileOpOrError decodeCastRoutine(const RoutineOperands &operands) {
   const bool toBool = operands.function == uint8_t(CastFunction::Bool);
   return withAny(operands.src0.dtype, [&](auto from) {
     return withAny(operands.dst.dtype, [&](auto to) -> TileOpOrError {
-      return TileOpOrError(
-          std::make_unique<CastOp<decltype(from), decltype(to)>>(operands.dst, operands.src0, toBool));
+      return TileOpOrError(std::make_unique<CastOp<decltype(from), decltype(to)>>(operands.dst, operands.src0, toBool));
     });
   });
 }

@@ -72,8 +72,8 @@ private:
 // ---------------------------------------------------------------------------------------------------------------------
 
 void failIndex(Worker &worker, int64_t index, int64_t n, int partition) {
-  worker.fail(ErrorKind::OutOfBounds, cat("index ", index, " (partition ", partition,
-                                          ") is out of bounds: expected 0 <= index < ", n));
+  worker.fail(ErrorKind::OutOfBounds,
+              cat("index ", index, " (partition ", partition, ") is out of bounds: expected 0 <= index < ", n));
 }
 
 class GatherOp : public TileOp {
@@ -374,8 +374,8 @@ TileOpOrError decodeArgReduce(const RoutineOperands &operands) {
   if (operands.dst.dtype != Dtype::I64)
     return unsupported(cat("expected an i64 destination but got ", isa::toString(operands.dst.dtype)));
   if (operands.dst.n * reduced != operands.src0.n)
-    return unsupported(cat("expected ", operands.src0.n / reduced, " elements per partition of dst but got ",
-                           operands.dst.n));
+    return unsupported(
+        cat("expected ", operands.src0.n / reduced, " elements per partition of dst but got ", operands.dst.n));
   if (operands.dst1.present() && (operands.dst1.dtype != operands.src0.dtype || operands.dst1.n != operands.dst.n))
     return unsupported("expected values of src0's dtype, one per index");
   return withOrdered(operands.src0.dtype, "arg_reduce", [&](auto tag) -> TileOpOrError {

@@ -108,7 +108,7 @@ class FloatUnaryOp : public TileOp {
 public:
   FloatUnaryOp(const RoutineOperands &operands)
       : dst_(operands.dst), src_(operands.src0), function_(FloatUnaryFunction(operands.function)),
-        kernel_(floatFunctionTable().apply[operands.function]), largest_(largestOf(src_.dtype)) {
+        kernel_(functionTable().floatUnary[operands.function]), largest_(largestOf(src_.dtype)) {
     units_ = dst_.partitions;
     nanoseconds_ = workOf(dst_, kernel_ ? 0.8 : 25.0);
   }
@@ -144,7 +144,7 @@ private:
 
   Operand dst_, src_;
   FloatUnaryFunction function_;
-  FloatFunctionKernel kernel_;
+  FunctionKernel kernel_;
   float largest_;
 };
 
@@ -289,7 +289,7 @@ TileOpOrError decodeFloatUnary(const RoutineOperands &operands) {
   if (Status status = requireFloats({&operands.src0}); !status)
     return status.error();
   const auto function = FloatUnaryFunction(operands.function);
-  if (!floatFunctionTable().apply[operands.function] && !hasScalarForm(function))
+  if (!functionTable().floatUnary[operands.function] && !hasScalarForm(function))
     return unsupported(cat("function ", isa::toString(function), " has no implementation"));
   return TileOpOrError(std::make_unique<FloatUnaryOp>(operands));
 }

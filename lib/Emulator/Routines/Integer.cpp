@@ -60,8 +60,12 @@ template <typename T> T integerPower(T base, T exponent) {
 }
 
 template <typename T> constexpr int kBits = int(sizeof(T) * 8);
-template <typename T> T shiftLeft(T a, T b) { return Unsigned<T>(b) < kBits<T> ? T(uint64_t(Unsigned<T>(a)) << b) : T(0); }
-template <typename T> T shiftRightLogical(T a, T b) { return Unsigned<T>(b) < kBits<T> ? T(Unsigned<T>(a) >> b) : T(0); }
+template <typename T> T shiftLeft(T a, T b) {
+  return Unsigned<T>(b) < kBits<T> ? T(uint64_t(Unsigned<T>(a)) << b) : T(0);
+}
+template <typename T> T shiftRightLogical(T a, T b) {
+  return Unsigned<T>(b) < kBits<T> ? T(Unsigned<T>(a) >> b) : T(0);
+}
 template <typename T> T shiftRightArithmetic(T a, T b) {
   if (Unsigned<T>(b) < kBits<T>)
     return T(a >> b);
@@ -355,8 +359,8 @@ TileOpOrError decodeIntReduce(const RoutineOperands &operands) {
     return unsupported(cat("expected 1 to ", isa::kMaxFreeDims, " reduced dimensions but got ", axes));
   const int64_t reduced = trailingElements(operands.src0Tile, axes);
   if (operands.dst.n * reduced != operands.src0.n)
-    return unsupported(cat("expected ", operands.src0.n / reduced, " elements per partition of dst but got ",
-                           operands.dst.n));
+    return unsupported(
+        cat("expected ", operands.src0.n / reduced, " elements per partition of dst but got ", operands.dst.n));
   return withInteger(operands.src0.dtype, "int_reduce", [&](auto from) {
     return withInteger(operands.dst.dtype, "int_reduce", [&](auto to) -> TileOpOrError {
       return TileOpOrError(std::make_unique<IntReduceOp<decltype(from), decltype(to)>>(operands, reduced));

@@ -57,20 +57,20 @@ constexpr int64_t kWords = kRoutineChunk;
 
 /// In place: uniform words to standard normal values, two by two.
 void boxMuller(int64_t n, const uint32_t *words, float *out, float *temporary) {
-  const FloatFunctionTable &table = floatFunctionTable();
+  const FunctionTable &table = functionTable();
   const int64_t pairs = n / 2;
   float *radius = temporary, *angle = temporary + pairs;
   for (int64_t i = 0; i < pairs; ++i) {
     radius[i] = float((words[2 * i] >> 8) + 1) * 0x1p-24f; // (0, 1]
     angle[i] = float(words[2 * i + 1] >> 8) * 0x1p-24f * 6.28318530717958647692f;
   }
-  table.apply[int(isa::FloatUnaryFunction::Log)](pairs, radius, radius);
+  table.floatUnary[int(isa::FloatUnaryFunction::Log)](pairs, radius, radius);
   for (int64_t i = 0; i < pairs; ++i)
     radius[i] *= -2.0f;
-  table.apply[int(isa::FloatUnaryFunction::Sqrt)](pairs, radius, radius);
+  table.floatUnary[int(isa::FloatUnaryFunction::Sqrt)](pairs, radius, radius);
   float *sine = out + 0, *cosine = out + pairs;
-  table.apply[int(isa::FloatUnaryFunction::Sin)](pairs, angle, sine);
-  table.apply[int(isa::FloatUnaryFunction::Cos)](pairs, angle, cosine);
+  table.floatUnary[int(isa::FloatUnaryFunction::Sin)](pairs, angle, sine);
+  table.floatUnary[int(isa::FloatUnaryFunction::Cos)](pairs, angle, cosine);
   for (int64_t i = 0; i < pairs; ++i) {
     angle[i] = radius[i] * sine[i];
     radius[i] *= cosine[i];
@@ -84,8 +84,7 @@ void boxMuller(int64_t n, const uint32_t *words, float *out, float *temporary) {
 class PhiloxOp : public TileOp {
 public:
   PhiloxOp(const RoutineOperands &operands)
-      : dst_(operands.dst), state_(operands.src0), start_(operands.src1),
-        function_(PhiloxFunction(operands.function)) {
+      : dst_(operands.dst), state_(operands.src0), start_(operands.src1), function_(PhiloxFunction(operands.function)) {
     units_ = dst_.partitions;
     nanoseconds_ = workOf(dst_, function_ == PhiloxFunction::Normal ? 6.0 : 4.0);
   }

@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Special functions in double, from their textbook series and expansions; results are rounded to fp32, so 1e-10 relative
-// is plenty. Values at poles and outside the domain are those of CPU PyTorch.
+// Special functions in double, from their textbook series and expansions; results are rounded to fp32, so 1e-10
+// relative is plenty. Values at poles and outside the domain are those of CPU PyTorch.
 
 #include <cmath>
 #include <limits>
@@ -176,8 +176,8 @@ double hurwitzZeta(double s, double q) {
   const double power = std::pow(a, -s);
   sum += power * a / (s - 1) + 0.5 * power;
   // B_2k / (2k)!
-  const double coefficients[] = {1.0 / 12,        -1.0 / 720,        1.0 / 30240,           -1.0 / 1209600,
-                                 1.0 / 47900160,  -691.0 / 1307674368000.0, 1.0 / 74724249600.0};
+  const double coefficients[] = {
+      1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0, 1.0 / 74724249600.0};
   double factor = s, scale = power / a;
   for (int k = 0; k < 7; ++k) {
     const double term = coefficients[k] * factor * scale;
