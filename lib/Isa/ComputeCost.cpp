@@ -187,7 +187,7 @@ private:
     const target::ScalarEngine &engine = model_.scalarEngine();
     bool narrow = true;
     for (int i = 0; i < 2; ++i)
-      narrow &= dtypeBytes(in_.tiles[i].dtype) <= 2;
+      narrow &= is16BitFloat(in_.tiles[i].dtype) || isFp8(in_.tiles[i].dtype);
     v_.perf = narrow ? engine.wide16BitFactor : 1;
     double extra = engine.resultLatencyExtraCyclesCopy;
     CostRow row = in_.opcode == Opcode::TensorCopy ? CostRow::TensorCopy : CostRow::TensorScalar;

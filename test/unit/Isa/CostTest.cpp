@@ -155,6 +155,8 @@ TEST(ComputeCost, OverheadsAreLatencyNotOccupancy) {
   Instruction narrow = compute(Opcode::Activation, {sbuf(Dtype::Bf16, 512), sbuf(Dtype::Bf16, 512)});
   EXPECT_EQ(computeCost(trn3(), Engine::Scalar, narrow).occupancyPs, target::cyclesToPs(256, 1.2));
   EXPECT_EQ(computeCost(trn2(), Engine::Scalar, narrow).occupancyPs, target::cyclesToPs(512, 1.2));
+  narrow.tiles[1].dtype = Dtype::I16;
+  EXPECT_EQ(computeCost(trn3(), Engine::Scalar, narrow).occupancyPs, target::cyclesToPs(512, 1.2));
 }
 
 TEST(ComputeCost, TensorEngine) {
