@@ -152,7 +152,7 @@ std::optional<Axes> KernelDomain::axesOfOperand(OpOperand &operand,
       value = chain[--remaining]->getResult(0);
     }
     axes = freshAxes(shapeOf(value));
-    reads[&operand] = {value, axes};
+    reads[&operand] = {value, axes, layout};
   }
   while (remaining > 0) {
     Operation *view = chain[--remaining];
@@ -253,13 +253,47 @@ bool KernelDomain::finalize(ArrayRef<Operation *> ops, std::string *why) {
   return true;
 }
 
-std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops, std::string *why) {
+bool KernelDomain::joinReads(ArrayRef<Operation *> ops) {
+  SmallVector<const Read *> seen;
+  for (Operation *op : ops)
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto it = reads.find(&operand);
+      if (it == reads.end())
+        continue;
+      const Read &read = it->second;
+      bool joined = false;
+      for (const Read *other : seen) {
+        if (viewSource(other->base) != viewSource(read.base) || other->layout.offset != read.layout.offset ||
+            other->layout.sizes != read.layout.sizes || other->layout.strides != read.layout.strides)
+          continue;
+        for (auto [a, b] : llvm::zip(other->axes, read.axes))
+          if (!unify(a, b))
+            return false;
+        joined = true;
+        break;
+      }
+      if (!joined)
+        seen.push_back(&read);
+    }
+  return true;
+}
+
+std::optional<KernelDomain> KernelDomain::buildWith(ArrayRef<Operation *> ops, bool join, std::string *why) {
   KernelDomain domain;
   llvm::SmallPtrSet<Operation *, 16> members(ops.begin(), ops.end());
   for (Operation *op : ops)
     if (!domain.addOp(op, members, why))
       return std::nullopt;
+  if (join && !domain.joinReads(ops))
+    return std::nullopt;
   if (!domain.finalize(ops, why))
     return std::nullopt;
   return domain;
+}
+
+std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops, std::string *why) {
+  // Two reads of a buffer need not walk it in step, but when they can, one load serves both.
+  if (std::optional<KernelDomain> joined = buildWith(ops, true, why))
+    return joined;
+  return buildWith(ops, false, why);
 }

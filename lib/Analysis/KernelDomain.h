@@ -53,6 +53,7 @@ private:
   struct Read {
     Value base;
     Axes axes;
+    StridedLayout layout; // of base in its source, if that is contiguous
   };
 
   Atom find(Atom atom) const;
@@ -65,7 +66,10 @@ private:
   std::optional<Axes> applyView(Operation *view, const Axes &operand);
   std::optional<Axes> axesOfOperand(OpOperand &operand, const llvm::SmallPtrSetImpl<Operation *> &members);
   bool addOp(Operation *op, const llvm::SmallPtrSetImpl<Operation *> &members, std::string *why);
+  /// Lets reads of the same elements walk the same dimensions.
+  bool joinReads(ArrayRef<Operation *> ops);
   bool finalize(ArrayRef<Operation *> ops, std::string *why);
+  static std::optional<KernelDomain> buildWith(ArrayRef<Operation *> ops, bool join, std::string *why);
 
   SmallVector<Node> nodes;
   SmallVector<Atom> atoms;

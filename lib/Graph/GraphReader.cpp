@@ -247,8 +247,8 @@ private:
     default:
       return invalid(cat("expected a known input kind but got code ", int(input.kind())));
     }
-    if (input.wrapped_number() && (type.sizes_size() != 0 || input.kind() != Input::TENSOR))
-      return invalid(cat("expected a wrapped number to be a tensor of rank 0 but got ", printType(type)));
+    if (input.wrapped_number() && (type.sizes_size() != 0 || input.kind() == Input::RNG_STATE))
+      return invalid(cat("expected a wrapped number to be a tensor or scalar of rank 0 but got ", printType(type)));
     return Status::success();
   }
 

@@ -4,8 +4,11 @@
 // Makes every value addressable and every result a stored one, groups the operations (Grouping.cpp) and outlines the
 // groups into neuron.kernel.
 
+#include <limits>
+
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "passes/Kernels/Grouping.h"
 #include "passes/Kernels/Passes.h"
@@ -22,6 +25,69 @@ namespace {
 
 Value copyOf(OpBuilder &builder, Value value) {
   return UnaryOp::create(builder, value.getLoc(), value.getType(), UnaryFunction::Copy, value);
+}
+
+bool isEmpty(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements() == 0; }
+
+/// What a reduction of nothing gives.
+Value neutralElement(OpBuilder &builder, ReduceOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  Type element = type.getElementType();
+  double value = op.getKind() == ReduceKind::Prod ? 1 : 0;
+  if (isa<FloatType>(element)) {
+    if (op.getKind() == ReduceKind::Max)
+      value = -std::numeric_limits<double>::infinity();
+    if (op.getKind() == ReduceKind::Min)
+      value = std::numeric_limits<double>::infinity();
+  } else if (op.getKind() == ReduceKind::And) {
+    value = element.isInteger(1) ? 1 : -1;
+  }
+  return ConstantOp::create(builder, op.getLoc(), type, value);
+}
+
+/// Tensors without elements need no work: what is computed from them is a constant or what else there is.
+void dropEmptyTensors(func::FuncOp function) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.getBody().front().without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : ops) {
+    OpBuilder builder(op);
+    if (op->getNumResults() != 1 || isEmpty(op->getResult(0)) || !llvm::any_of(op->getOperands(), isEmpty))
+      continue;
+    Value result = op->getResult(0), replacement;
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      replacement = neutralElement(builder, reduce);
+    } else if (auto concat = dyn_cast<ConcatOp>(op)) {
+      SmallVector<Value> operands;
+      for (Value operand : concat.getOperands())
+        if (!isEmpty(operand))
+          operands.push_back(operand);
+      replacement = operands.size() == 1 ? operands.front()
+                                         : ConcatOp::create(builder, op->getLoc(), result.getType(), operands,
+                                                            concat.getDim()).getResult();
+    } else if (auto insert = dyn_cast<InsertOp>(op)) {
+      replacement = insert.getDestination();
+    } else if (isa<ContractOp>(op)) {
+      replacement = ConstantOp::create(builder, op->getLoc(), cast<RankedTensorType>(result.getType()), 0.0);
+    }
+    if (replacement) {
+      result.replaceAllUsesWith(replacement);
+      op->erase();
+    }
+  }
+  // Results without elements stay as they are: constants that nobody stores.
+  for (Operation *op : llvm::reverse(llvm::to_vector(llvm::make_pointer_range(function.getBody().front().without_terminator())))) {
+    for (Value result : op->getResults())
+      if (isEmpty(result) && !isa<ConstantOp>(op) && !result.use_empty()) {
+        OpBuilder builder(op);
+        auto type = cast<RankedTensorType>(result.getType());
+        Value empty = ConstantOp::create(builder, op->getLoc(), type,
+                                         cast<ElementsAttr>(DenseElementsAttr::get(type, ArrayRef<Attribute>())));
+        result.replaceAllUsesWith(empty);
+      }
+    if (op->use_empty() && isMemoryEffectFree(op) && llvm::all_of(op->getResults(), isEmpty) && op->getNumResults())
+      op->erase();
+  }
 }
 
 /// A slice (or as_strided) after a reshape that strides cannot express needs the reshaped value in memory.
@@ -59,6 +125,8 @@ void storeResults(func::FuncOp function) {
   llvm::DenseSet<Value> taken;
   for (OpOperand &operand : ret->getOpOperands()) {
     Value value = operand.get(), source = viewSource(value);
+    if (isEmpty(value))
+      continue;
     Operation *definition = source.getDefiningOp();
     bool computed = definition && !isa<ConstantOp, IotaOp>(definition);
     bool direct = value == source;
@@ -90,6 +158,7 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
       function.emitError() << "expected target trn1, trn2 or trn3 but got " << target;
       return signalPassFailure();
     }
+    dropEmptyTensors(function);
     materializeReshapes(function);
     storeResults(function);
     Grouping grouping(function, *model, maxOps, explain);
@@ -118,6 +187,8 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
     for (OpOperand &operand : ret->getOpOperands()) {
       SmallVector<Operation *> chain;
       Value value = operand.get();
+      if (isEmpty(value))
+        continue;
       while (isView(value.getDefiningOp())) {
         chain.push_back(value.getDefiningOp());
         value = chain.back()->getOperand(0);

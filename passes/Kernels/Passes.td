@@ -42,7 +42,8 @@ def VerifyKernelsPass : Pass<"neuron-kernels-verify", "::mlir::func::FuncOp"> {
     Changes: nothing. Requires: nothing.
 
     Guarantees: (k1) the function holds kernels, dense constants, views of kernel results and a return only; (k2) a kernel's
-    inputs are function arguments, constants or kernel results; (k3) each returned value is a kernel result or a view of one.
+    inputs are function arguments, constants or kernel results; (k3) each returned value is a kernel result, a view of one, or has
+    no elements.
 
     Fails when: a clause is broken; the message names the clause.
 

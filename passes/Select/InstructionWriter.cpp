@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace mlir::neuron;
 namespace isa = ::neuroncore::isa;
 
-isa::TilePattern TileRef::pattern(ArrayRef<int64_t> shape) const {
+isa::TilePattern TileRef::pattern(ArrayRef<int64_t> shape, size_t trailing) const {
   isa::TilePattern result;
   switch (space()) {
   case MemorySpace::Sbuf:
@@ -26,13 +26,15 @@ isa::TilePattern TileRef::pattern(ArrayRef<int64_t> shape) const {
   result.startPartition = startPartition;
   result.numPartitions = partitions;
   result.byteOffset = byteOffset;
-  // Dimensions that one step walks become one, so that long rows stay within the limits of a pattern.
   SmallVector<int64_t, 4> mergedSteps, mergedCounts;
+  size_t barrier = SIZE_MAX;
   for (auto [d, size] : llvm::enumerate(shape)) {
+    if (d + trailing == shape.size())
+      barrier = mergedCounts.size();
     if (size == 1)
       continue;
     int64_t step = counts[d] == 1 ? 0 : steps[d];
-    if (!mergedCounts.empty() && mergedSteps.back() == step * size && mergedCounts.back() * size <= UINT16_MAX) {
+    if (!mergedCounts.empty() && mergedCounts.size() != barrier && mergedSteps.back() == step * size && mergedCounts.back() * size <= UINT16_MAX) {
       mergedSteps.back() = step;
       mergedCounts.back() *= size;
       continue;
@@ -57,13 +59,14 @@ Choice InstructionWriter::base(Engine engine, isa::Opcode opcode) const {
   return choice;
 }
 
-void InstructionWriter::setTile(Choice &choice, unsigned slot, const TileRef &ref, ArrayRef<int64_t> shape) const {
+void InstructionWriter::setTile(Choice &choice, unsigned slot, const TileRef &ref, ArrayRef<int64_t> shape,
+                                size_t trailing) const {
   if (choice.tiles.size() <= slot)
     choice.tiles.resize(slot + 1);
   if (!ref)
     return;
   choice.tiles[slot] = ref.buffer;
-  choice.code.tiles[slot] = ref.pattern(shape);
+  choice.code.tiles[slot] = ref.pattern(shape, trailing);
 }
 
 void InstructionWriter::setScalar(Choice &choice, unsigned slot, const ScalarRef &scalar) const {
@@ -338,12 +341,42 @@ void InstructionWriter::tensorReduce(Location loc, const TileRef &dst, const Til
 void InstructionWriter::routine(Location loc, isa::Routine routine, uint8_t function, const TileRef &dst,
                                 ArrayRef<TileRef> sources, ArrayRef<int64_t> shape, ArrayRef<int64_t> immediates,
                                 const TileRef &secondResult) {
+  writeRoutine(loc, routine, function, dst, sources, shape, immediates, secondResult, 0, 0);
+}
+
+void InstructionWriter::rowRoutine(Location loc, isa::Routine routine, uint8_t function, const TileRef &dst,
+                                   const TileRef &source, size_t sourceTrailing, size_t dstTrailing,
+                                   int64_t lastImmediate) {
+  // The routine is told how many dimensions of the pattern make a row; sizes of 1 have vanished from it.
+  int64_t axes = 0;
+  for (int64_t count : ArrayRef(source.counts).take_back(sourceTrailing))
+    axes += count != 1;
+  isa::TilePattern whole = source.pattern(source.counts, sourceTrailing);
+  isa::TilePattern kept;
+  TileRef keptPart = source;
+  keptPart.counts.resize(source.counts.size() - sourceTrailing);
+  keptPart.steps.resize(keptPart.counts.size());
+  kept = keptPart.pattern();
+  auto dims = [](const isa::TilePattern &pattern) {
+    int64_t number = 0;
+    for (uint16_t count : pattern.count)
+      number += count != 1;
+    return number;
+  };
+  axes = std::min<int64_t>(axes, dims(whole) - dims(kept));
+  writeRoutine(loc, routine, function, dst, source, {}, {axes, lastImmediate}, {}, sourceTrailing, dstTrailing);
+}
+
+void InstructionWriter::writeRoutine(Location loc, isa::Routine routine, uint8_t function, const TileRef &dst,
+                                     ArrayRef<TileRef> sources, ArrayRef<int64_t> shape,
+                                     ArrayRef<int64_t> immediates, const TileRef &secondResult, size_t sourceTrailing,
+                                     size_t dstTrailing) {
   Choice choice = base(Engine::Gpsimd, isa::Opcode::GpsimdCall);
   choice.code.routine = routine;
   choice.code.routineFunction = function;
-  setTile(choice, 0, dst, dst.counts);
+  setTile(choice, 0, dst, dst.counts, dstTrailing);
   for (auto [index, source] : llvm::enumerate(sources))
-    setTile(choice, index + 1, source, shape.empty() ? ArrayRef<int64_t>(source.counts) : shape);
+    setTile(choice, index + 1, source, shape.empty() ? ArrayRef<int64_t>(source.counts) : shape, sourceTrailing);
   setTile(choice, 5, secondResult, secondResult.counts);
   for (auto [index, value] : llvm::enumerate(immediates))
     choice.code.immediates[index] = value;

@@ -59,6 +59,10 @@ public:
   void routine(Location loc, ::neuroncore::isa::Routine routine, uint8_t function, const TileRef &dst,
                ArrayRef<TileRef> sources, ArrayRef<int64_t> shape, ArrayRef<int64_t> immediates = {},
                const TileRef &secondResult = {});
+  /// A routine on rows: the last `sourceTrailing` dimensions of the source (and `dstTrailing` of the result) are a row.
+  /// Immediate 0 is the number of dimensions a row has in the pattern, immediate 1 is `lastImmediate`.
+  void rowRoutine(Location loc, ::neuroncore::isa::Routine routine, uint8_t function, const TileRef &dst,
+                  const TileRef &source, size_t sourceTrailing, size_t dstTrailing, int64_t lastImmediate = 0);
   void iota(Location loc, const TileRef &dst, int64_t offset, int64_t channelMultiplier, ArrayRef<int64_t> steps);
   void affineSelect(Location loc, const TileRef &dst, const TileRef &src, int64_t channelMultiplier, int64_t step,
                     AluOp compare, float onFalse);
@@ -82,7 +86,10 @@ public:
 private:
   void write(Location loc, std::vector<Choice> choices);
   Choice base(Engine engine, ::neuroncore::isa::Opcode opcode) const;
-  void setTile(Choice &choice, unsigned slot, const TileRef &ref, ArrayRef<int64_t> shape) const;
+  void setTile(Choice &choice, unsigned slot, const TileRef &ref, ArrayRef<int64_t> shape, size_t trailing = 0) const;
+  void writeRoutine(Location loc, ::neuroncore::isa::Routine routine, uint8_t function, const TileRef &dst,
+                    ArrayRef<TileRef> sources, ArrayRef<int64_t> shape, ArrayRef<int64_t> immediates,
+                    const TileRef &secondResult, size_t sourceTrailing, size_t dstTrailing);
   void setScalar(Choice &choice, unsigned slot, const ScalarRef &scalar) const;
 
   OpBuilder &builder;

@@ -132,58 +132,13 @@ LogicalResult KernelSelector::selectReduce(ReduceOp op) {
   source.partitions = dst.partitions;
   SmallVector<int64_t> order(kept);
   llvm::append_range(order, ended);
-  // The ended dimensions must stay apart from the kept ones in the pattern, so they are counted before merging.
-  isa::TilePattern endedPattern = withDims(source, ended).pattern();
-  int64_t axes = 0;
-  for (uint16_t count : endedPattern.count)
-    axes += count != 1;
-  TileRef ordered = withDims(source, order);
-  isa::TilePattern whole = ordered.pattern(), keptPattern = withDims(source, kept).pattern();
-  int64_t keptAxes = 0, wholeAxes = 0;
-  for (uint16_t count : keptPattern.count)
-    keptAxes += count != 1;
-  for (uint16_t count : whole.count)
-    wholeAxes += count != 1;
-  if (wholeAxes != keptAxes + axes && axes != 0 && keptAxes != 0) {
-    // One step walks from kept into ended dimensions: a copy with padding keeps them apart.
-    int64_t elements = 1;
-    for (int64_t d : ended)
-      elements *= source.counts[d];
-    TileRef padded = allocate(source.partitions, {ordered.elementsPerPartition() / elements, elements + 1}, to);
-    padded.counts[1] = elements;
-    TileRef rows = withDims(source, order);
-    TileRef target = padded;
-    target.counts.clear();
-    target.steps.clear();
-    int64_t step = elements + 1;
-    SmallVector<int64_t> steps(order.size());
-    int64_t inner = 1;
-    for (size_t i = order.size(); i-- > 0;) {
-      bool isEnded = i >= kept.size();
-      if (isEnded) {
-        steps[i] = inner;
-        inner *= source.counts[order[i]];
-      } else {
-        steps[i] = step;
-        step *= source.counts[order[i]];
-      }
-    }
-    for (size_t i = 0; i < order.size(); ++i) {
-      target.counts.push_back(source.counts[order[i]]);
-      target.steps.push_back(steps[i]);
-    }
-    writer.tensorCopy(op.getLoc(), target, rows);
-    ordered = padded;
-    axes = 1;
-  }
-  if (axes == 0) {
+  define(result, dst);
+  if (llvm::all_of(ended, [&](int64_t d) { return source.counts[d] == 1; })) {
     writer.tensorCopy(op.getLoc(), dst, source);
-    define(result, dst);
     return success();
   }
-  writer.routine(op.getLoc(), isa::Routine::IntReduce, static_cast<uint8_t>(routineOf(op.getKind())), dst, {ordered}, {},
-                 {axes});
-  define(result, dst);
+  writer.rowRoutine(op.getLoc(), isa::Routine::IntReduce, static_cast<uint8_t>(routineOf(op.getKind())), dst,
+                    withDims(source, order), ended.size(), 0);
   return success();
 }
 
@@ -236,21 +191,9 @@ LogicalResult KernelSelector::selectArgReduce(ArgReduceOp op) {
   splitDims(op.getDims(), source.counts.size(), kept, ended);
   SmallVector<int64_t> order(kept);
   llvm::append_range(order, ended);
-  TileRef ordered = withDims(source, order);
-  // Rows that follow each other without a gap would merge; the routine is told how many elements a row has instead.
-  isa::TilePattern endedPattern = withDims(source, ended).pattern();
-  int64_t axes = 0;
-  for (uint16_t count : endedPattern.count)
-    axes += count != 1;
-  isa::TilePattern whole = ordered.pattern(), keptPattern = withDims(source, kept).pattern();
-  int64_t wholeAxes = 0, keptAxes = 0;
-  for (uint16_t count : whole.count)
-    wholeAxes += count != 1;
-  for (uint16_t count : keptPattern.count)
-    keptAxes += count != 1;
   TileRef dst = allocateFor(result);
   define(result, dst);
-  if (axes == 0) {
+  if (llvm::all_of(ended, [&](int64_t d) { return source.counts[d] == 1; })) {
     // One element: its index is 0.
     TileRef words = dst;
     words.element = builder.getI32Type();
@@ -261,30 +204,11 @@ LogicalResult KernelSelector::selectArgReduce(ArgReduceOp op) {
     writer.memset(loc, words, uint32_t(0));
     return success();
   }
-  if (wholeAxes != axes + keptAxes) {
-    int64_t elements = 1;
-    for (int64_t d : ended)
-      elements *= source.counts[d];
-    TileRef padded =
-        allocate(source.partitions, {ordered.elementsPerPartition() / elements, elements + 1}, source.element);
-    padded.counts[1] = elements;
-    TileRef target = padded;
-    target.counts.assign(ordered.counts.begin(), ordered.counts.end());
-    target.steps.assign(ordered.counts.size(), 0);
-    int64_t inner = 1, outer = elements + 1;
-    for (size_t i = order.size(); i-- > 0;) {
-      int64_t &step = i >= kept.size() ? inner : outer;
-      target.steps[i] = step;
-      step *= ordered.counts[i];
-    }
-    writer.tensorCopy(loc, target, ordered);
-    ordered = padded;
-    axes = 1;
-  }
+  TileRef ordered = withDims(source, order);
   ordered.partitions = dst.partitions;
   using F = isa::ArgReduceFunction;
   F function = op.getKind() == ReduceKind::Max ? F::Maximum : F::Minimum;
-  writer.routine(loc, isa::Routine::ArgReduce, static_cast<uint8_t>(function), dst, {ordered}, {}, {axes, 0});
+  writer.rowRoutine(loc, isa::Routine::ArgReduce, static_cast<uint8_t>(function), dst, ordered, ended.size(), 0);
   return success();
 }
 
@@ -328,30 +252,13 @@ LogicalResult KernelSelector::selectScan(ScanOp op) {
     if (static_cast<int64_t>(d) + 1 != static_cast<int64_t>(op.getDim()))
       order.push_back(d);
   order.push_back(op.getDim() - 1);
-  TileRef in = withDims(source, order), out = withDims(dst, order);
-  int64_t rows = in.elementsPerPartition() / in.counts.back();
-  if (rows == 1) {
-    TileRef line = withDims(in, {static_cast<int64_t>(order.size()) - 1}),
-            target = withDims(out, {static_cast<int64_t>(order.size()) - 1});
-    writer.routine(loc, isa::Routine::Scan, static_cast<uint8_t>(function), target, {line}, {});
+  TileRef in = withDims(source, order);
+  in.partitions = dst.partitions;
+  if (in.counts.back() == 1) {
+    writer.tensorCopy(loc, dst, source);
     return success();
   }
-  // Several rows per partition: one instruction each, so that no pattern merges two rows.
-  SmallVector<int64_t> index(order.size() - 1, 0);
-  if (rows > 64)
-    return unsupported(op, "a scan of more than 64 rows per partition");
-  for (int64_t row = 0; row < rows; ++row) {
-    TileRef line = withDims(in, {static_cast<int64_t>(order.size()) - 1}),
-            target = withDims(out, {static_cast<int64_t>(order.size()) - 1});
-    int64_t rest = row;
-    for (size_t d = index.size(); d-- > 0;) {
-      int64_t i = rest % in.counts[d];
-      rest /= in.counts[d];
-      line.byteOffset += i * in.steps[d] * elementBytes(line.element);
-      target.byteOffset += i * out.steps[d] * elementBytes(target.element);
-    }
-    writer.routine(loc, isa::Routine::Scan, static_cast<uint8_t>(function), target, {line}, {});
-  }
+  writer.rowRoutine(loc, isa::Routine::Scan, static_cast<uint8_t>(function), withDims(dst, order), in, 1, 1);
   return success();
 }
 

@@ -30,8 +30,9 @@ struct TileRef {
   /// One element per partition.
   bool isColumn() const { return elementsPerPartition() == 1; }
 
-  /// The access pattern over `shape` (free dimensions): dimensions of size 1 repeat.
-  ::neuroncore::isa::TilePattern pattern(ArrayRef<int64_t> shape) const;
+  /// The access pattern over `shape` (free dimensions): dimensions of size 1 repeat. Neighbouring dimensions that one step
+  /// walks become one, but not across the start of the last `trailing` dimensions.
+  ::neuroncore::isa::TilePattern pattern(ArrayRef<int64_t> shape, size_t trailing = 0) const;
   ::neuroncore::isa::TilePattern pattern() const { return pattern(counts); }
 };
 

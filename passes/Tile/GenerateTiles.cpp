@@ -137,7 +137,7 @@ private:
     // Values between kernels and constants.
     for (Operation &op : function.getBody().front())
       for (Value result : op.getResults()) {
-        if (!isa<KernelOp, ConstantOp>(op) || buffers.contains(result))
+        if (!isa<KernelOp, ConstantOp>(op) || buffers.contains(result) || typeOf(result).getNumElements() == 0)
           continue;
         StridedLayout layout = StridedLayout::contiguous(typeOf(result).getShape());
         auto type = hbmType(layout.numElements(), typeOf(result).getElementType());
