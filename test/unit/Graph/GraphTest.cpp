@@ -150,6 +150,7 @@ TEST(Graph, Rules) {
               HasSubstr("input kind but got code 7"));
   EXPECT_THAT(failure([](GraphDef &g) { g.mutable_inputs(0)->set_wrapped_number(true); }),
               HasSubstr("expected a wrapped number"));
+  EXPECT_EQ(failure([](GraphDef &g) { g.mutable_inputs(1)->set_wrapped_number(true); }), "no error");
   // g6
   EXPECT_THAT(failure([](GraphDef &g) { g.mutable_constants(0)->set_data("abc"); }),
               HasSubstr("expected 12 bytes of data but got 3"));
