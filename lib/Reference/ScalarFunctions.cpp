@@ -88,6 +88,8 @@ double besselI(int order, double x) {
   if (std::isnan(x))
     return x;
   double magnitude = std::abs(x);
+  if (std::isinf(x)) // inf * 0 in the asymptotic form
+    return kNaN;
   if (magnitude > 700)
     return order == 1 && x < 0 ? -kInfinity : kInfinity;
   double value = std::cyl_bessel_i(order, magnitude);
@@ -189,7 +191,7 @@ double mlir::neuron::reference::unaryFloat(UnaryFunction function, float value) 
   case UnaryFunction::Digamma:
     return digamma(x);
   case UnaryFunction::Sinc:
-    return x == 0 ? 1.0 : std::sin(kPi * x) / (kPi * x);
+    return x == 0 ? 1.0 : std::sin(double(float(kPi) * value)) / double(float(kPi) * value);
   case UnaryFunction::I0:
     return besselI(0, x);
   case UnaryFunction::I1:

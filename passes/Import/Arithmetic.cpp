@@ -22,8 +22,12 @@ bool mlir::neuron::isExact(const Number &number, Type element) {
 
 Value mlir::neuron::arithmetic(NodeImporter &b, BinaryFunction function, const Operand &lhs, const Operand &rhs,
                                Type type) {
+  auto survives = [&](const Operand &operand) {
+    return operand.isTensor() ? NodeImporter::element(operand.tensor) == type || NodeImporter::rank(operand.tensor) != 0
+                              : isExact(operand.number, type);
+  };
   bool isShort = isa<FloatType>(type) && !type.isF32();
-  if (isShort && ((!lhs.isTensor() && !isExact(lhs.number, type)) || (!rhs.isTensor() && !isExact(rhs.number, type))))
+  if (isShort && (!survives(lhs) || !survives(rhs)))
     type = b.f32();
   return b.binary(function, b.operandAs(lhs, type), b.operandAs(rhs, type));
 }
@@ -169,6 +173,37 @@ Diagonal mlir::neuron::diagonalOf(NodeImporter &b, Value x, int64_t offset, int6
   if (count > 0)
     result.offset = offset >= 0 ? offset * strides[dim2] : -offset * strides[dim1];
   return result;
+}
+
+Value mlir::neuron::scatterDiagonal(NodeImporter &b, Value destination, Value source, int64_t offset, int64_t dim1,
+                                    int64_t dim2) {
+  Diagonal view = diagonalOf(b, destination, offset, dim1, dim2);
+  if (view.sizes.empty() || !b.expectElements(source, view.sizes))
+    return destination;
+  int64_t rank = NodeImporter::rank(destination);
+  dim1 = b.wrapDimension(dim1, rank);
+  dim2 = b.wrapDimension(dim2, rank);
+  ArrayRef<int64_t> shape = NodeImporter::shape(destination);
+  // The diagonal's dimension goes where the rows are, one value per row, repeated along the columns.
+  Shape sizes = view.sizes, order = llvm::to_vector(llvm::seq<int64_t>(0, rank - 2));
+  bool rowsFirst = dim1 < dim2;
+  order.insert(order.begin() + dim1 - !rowsFirst, rank - 2);
+  Value rows = b.unsqueeze(b.transpose(b.reshape(source, sizes), order), dim2);
+  Shape padded(NodeImporter::shape(rows)), starts(rank, 0);
+  padded[dim1] = shape[dim1];
+  int64_t limit = shape[dim1] + shape[dim2];
+  offset = std::clamp(offset, -limit, limit);
+  starts[dim1] = std::max<int64_t>(-offset, 0);
+  if (padded[dim1] != view.sizes.back())
+    rows = b.insert(rows, b.constantInteger(NodeImporter::element(source), 0, padded), starts, Shape(rank, 1));
+  Shape rowSizes(rank, 1), columnSizes(rank, 1), rowSteps(rank, 0), columnSteps(rank, 0);
+  rowSizes[dim1] = shape[dim1];
+  columnSizes[dim2] = shape[dim2];
+  rowSteps[dim1] = columnSteps[dim2] = 1;
+  Type index = b.indexElement(limit + std::abs(offset));
+  Value isDiagonal = b.compare(ComparePredicate::Eq, b.iota(index, rowSizes, offset, rowSteps),
+                               b.iota(index, columnSizes, 0, columnSteps));
+  return b.select(isDiagonal, rows, destination);
 }
 
 Value mlir::neuron::scatterStrided(NodeImporter &b, Value destination, Value source, ArrayRef<int64_t> sizes,

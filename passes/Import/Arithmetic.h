@@ -61,6 +61,9 @@ struct Diagonal {
 };
 Diagonal diagonalOf(NodeImporter &b, Value x, int64_t offset, int64_t dim1, int64_t dim2);
 
+/// `destination` with its diagonal replaced by `source`.
+Value scatterDiagonal(NodeImporter &b, Value destination, Value source, int64_t offset, int64_t dim1, int64_t dim2);
+
 /// `destination` (contiguous) with the elements of the strided view replaced by `source`.
 Value scatterStrided(NodeImporter &b, Value destination, Value source, ArrayRef<int64_t> sizes,
                      ArrayRef<int64_t> strides, int64_t offset);

@@ -108,16 +108,12 @@ void asStridedScatter(NodeImporter &b) {
 
 void diagonalScatter(NodeImporter &b) {
   Value x = b.tensor(0), source = b.castTo(b.tensor(1), b.element(x));
-  Diagonal view = diagonalOf(b, x, b.integer(2), b.integer(3), b.integer(4));
-  if (b.expectElements(source, view.sizes))
-    b.result(scatterStrided(b, x, source, view.sizes, view.strides, view.offset));
+  b.result(scatterDiagonal(b, x, source, b.integer(2), b.integer(3), b.integer(4)));
 }
 
 void diagonalEmbed(NodeImporter &b) {
-  Value source = b.tensor(0), zeros = b.constant(b.element(source), 0, b.resultShape(0));
-  Diagonal view = diagonalOf(b, zeros, b.integer(1), b.integer(2), b.integer(3));
-  if (b.expectElements(source, view.sizes))
-    b.result(scatterStrided(b, zeros, source, view.sizes, view.strides, view.offset));
+  Value source = b.tensor(0), zeros = b.constantInteger(b.element(source), 0, b.resultShape(0));
+  b.result(scatterDiagonal(b, zeros, source, b.integer(1), b.integer(2), b.integer(3)));
 }
 
 void flip(NodeImporter &b) {

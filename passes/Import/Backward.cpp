@@ -212,10 +212,8 @@ void selectBackward(NodeImporter &b) {
 
 /// (grad, input_sizes, offset, dim1, dim2).
 void diagonalBackward(NodeImporter &b) {
-  Value grad = b.tensor(0), whole = zeros(b, grad);
-  Diagonal view = diagonalOf(b, whole, b.integer(2), b.integer(3), b.integer(4));
-  if (b.expectElements(grad, view.sizes))
-    b.result(scatterStrided(b, whole, grad, view.sizes, view.strides, view.offset));
+  Value grad = b.tensor(0);
+  b.result(scatterDiagonal(b, zeros(b, grad), grad, b.integer(2), b.integer(3), b.integer(4)));
 }
 
 /// (grad, input_sizes, dim, size, step): the part of each window that starts at a multiple of `step` fits between two

@@ -113,12 +113,15 @@ void nanToNum(NodeImporter &b) {
 }
 
 void logit(NodeImporter &b) {
-  Value x = b.castTo(b.tensor(0), b.f32());
+  Value x = b.tensor(0);
+  Type type = b.promoteToFloat(b.element(x));
+  x = b.castTo(x, type);
   if (!b.isNone(1)) {
+    // The bounds round to the dtype, as eager's do.
     double eps = b.floating(1);
-    // Compared rather than clamped: NaN stays.
-    x = clamp(b, x, b.constant(b.f32(), eps), b.constant(b.f32(), 1 - eps));
+    x = clamp(b, x, b.constant(type, eps), b.constant(type, 1 - eps));
   }
+  x = b.castTo(x, b.f32());
   b.result(b.unary(UnaryFunction::Log, b.div(x, b.sub(1.0, x))));
 }
 
@@ -158,7 +161,10 @@ void roundedDivide(NodeImporter &b, BinaryFunction function) {
   Type type = b.promote({x, y});
   if (b.isBool(type))
     return b.error("unsupported dtype bool; convert to an integer or float dtype first");
-  b.result(arithmetic(b, function, x, y, type));
+  // The quotient rounds to the dtype before it is truncated.
+  if (function == BinaryFunction::TruncDiv && b.isFloat(type))
+    return b.result(b.unary(UnaryFunction::Trunc, b.binary(BinaryFunction::Div, b.operandAs(x, type), b.operandAs(y, type))));
+  b.result(b.binary(function, b.operandAs(x, type), b.operandAs(y, type)));
 }
 
 void divideMode(NodeImporter &b) {
@@ -221,10 +227,10 @@ template <BinaryFunction function> void logical(NodeImporter &b) {
 
 void heaviside(NodeImporter &b) {
   Value x = b.tensor(0);
-  Value step = b.castTo(b.compare(Predicate::Lt, x, 0.0), b.i1());
+  Value positive = b.compare(Predicate::Gt, x, 0.0);
   Value one = b.constant(b.element(x), 1), zero = b.constant(b.element(x), 0);
   Value values = b.castTo(b.tensor(1), b.element(x));
-  b.result(b.select(b.compare(Predicate::Eq, x, 0.0), values, b.select(step, zero, one)));
+  b.result(b.select(b.compare(Predicate::Eq, x, 0.0), values, b.select(positive, one, zero)));
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//

@@ -191,7 +191,8 @@ void nllLoss(NodeImporter &b) {
   Value total = b.dropDimensions(b.sum(chosen->weight, b.allDimensions(chosen->weight)), b.allDimensions(chosen->weight));
   if (reduction == LossReduction::None) {
     b.result(0, loss);
-    b.result(1, b.constant(b.f32(), 0));
+    // A batch without reduction has no total.
+    b.result(1, b.rank(scores) == 1 ? total : b.constant(b.f32(), 0));
     return;
   }
   Value sum = reduceLoss(b, loss, LossReduction::Sum);

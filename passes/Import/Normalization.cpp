@@ -278,7 +278,6 @@ constexpr BatchNormForm kWithTraining = {3, 4, 5, 6, 7, false, -1};
 constexpr BatchNormForm kFunctional = {3, 4, 5, 6, 7, false, 3};
 constexpr BatchNormForm kNoStatistics = {-1, -1, 3, 4, 5, false, -1};
 constexpr BatchNormForm kNoTraining = {3, 4, -1, 5, 6, false, -1};
-constexpr BatchNormForm kUpdate = {3, 4, -1, 5, 6, true, -1};
 constexpr BatchNormForm kUpdateFunctional = {3, 4, -1, 5, 6, true, 4};
 
 template <const BatchNormForm &form> void batchNorm(NodeImporter &b) { batchNormForm(b, form); }
@@ -319,7 +318,6 @@ constexpr Registration kImporters[] = {
     {"aten._native_batch_norm_legit_functional.default", "TttTTBFF", batchNorm<kFunctional>},
     {"aten._native_batch_norm_legit_no_training.default", "TttTTFF", batchNorm<kNoTraining>},
     {"aten._batch_norm_no_update.default", "TttttFF", batchNorm<kNoTraining>},
-    {"aten._batch_norm_with_update.default", "TttTTFF", batchNorm<kUpdate>},
     {"aten._batch_norm_with_update_functional.default", "TttTTFF", batchNorm<kUpdateFunctional>},
     {"aten.native_batch_norm_backward.default", "TTtttttBFM", batchNormBackward},
     {"aten.batch_norm_backward.default", "TTTttttBFMT", batchNormBackward},

@@ -59,6 +59,9 @@ void nansum(NodeImporter &b) {
 template <ReduceKind kind, int dimsAt, int keepdimAt> void logicalReduction(NodeImporter &b) {
   Value x = b.truth(b.tensor(0));
   Shape dims = dimensions(b, x, {dimsAt, keepdimAt});
+  // Unlike elsewhere, an empty list means no dimension.
+  if (dimsAt >= 0 && !b.isNone(dimsAt) && b.integers(dimsAt).empty())
+    dims.clear();
   b.result(b.keepOrDrop(b.reduce(kind, x, dims), dims, keeps(b, {dimsAt, keepdimAt})));
 }
 

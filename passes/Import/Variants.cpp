@@ -17,7 +17,6 @@ static constexpr Variant kVariants[] = {
     {"aten.__rshift__.Scalar_out", "aten.__rshift__.Scalar", 1},
     {"aten.__rshift__.Tensor_out", "aten.__rshift__.Tensor", 1},
     {"aten._batch_norm_no_update.out", "aten._batch_norm_no_update.default", 4},
-    {"aten._batch_norm_with_update.out", "aten._batch_norm_with_update.default", 4},
     {"aten._conj.default", "aten.positive.default", 0},
     {"aten._conj_physical.default", "aten.positive.default", 0},
     {"aten._conj_physical.out", "aten.positive.default", 1},

@@ -11,7 +11,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
+torch.set_num_threads(1)  # the tensors are small, and machines that run tests are busy
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))

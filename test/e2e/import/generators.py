@@ -54,9 +54,10 @@ def fill(dtype: torch.dtype, shape, scale=2.0, edges=True, low=None, high=None) 
         choices = torch.tensor(edges if isinstance(edges, list) else FLOAT_EDGES)
     else:
         info = torch.iinfo(dtype)
-        span = (max(info.min, -100), min(info.max, 100)) if low is None else (low, high)
+        span = (max(info.min, -100), min(info.max, 100)) if low is None else (int(low), int(high))
         x = torch.randint(span[0], span[1] + 1, shape, dtype=I64)
-        choices = torch.tensor(edges if isinstance(edges, list) else int_edges(dtype), dtype=I64)
+        whole = [int(e) for e in edges if abs(e) < inf and info.min <= e <= info.max] if isinstance(edges, list) else []
+        choices = torch.tensor(whole or int_edges(dtype), dtype=I64)
     if edges is not False and x.numel():
         mask = torch.rand(x.shape) < 0.4
         picks = choices[torch.randint(0, len(choices), x.shape)]
@@ -90,6 +91,11 @@ _counter = itertools.count()
 
 def make(dtype: torch.dtype, shape, **options) -> torch.Tensor:
     return layout(fill(dtype, shape, **options), next(_counter))
+
+
+def spread(dtype: torch.dtype, shape, **options) -> torch.Tensor:
+    """Never expanded: statistics of equal values only measure rounding."""
+    return layout(fill(dtype, shape, **options), next(_counter) % 4)
 
 
 def each(dtypes, shapes=SHAPES, **options) -> Iterator[torch.Tensor]:
