@@ -206,7 +206,7 @@ int64_t Planner::liveBytes(const TilePlan &plan) const {
 int64_t Planner::visits(const TilePlan &plan, DimMask mask) const {
   int64_t product = 1, result = 1;
   for (unsigned d : plan.nest) {
-    product *= llvm::divideCeil(plan.space.sizes[d], plan.tile[d]);
+    product *= llvm::divideCeil(plan.space.sizes[d], plan.tile[d]) + (int(d) == plan.splitOuter && plan.leftover);
     if (mask & bit(d))
       result = product;
   }
@@ -385,6 +385,20 @@ bool Planner::placeOps(TilePlan &plan) {
     }
     plan.places[op] = place;
   }
+  plan.storeLevels.clear();
+  for (const HbmAccess &write : space.writes) {
+    const TilePlan::Place producer = plan.places.lookup(write.written.getDefiningOp());
+    unsigned level = std::max(producer.level, plan.levelOf(write));
+    if (producer.post && producer.level < level) {
+      reason = "a result is stored inside a loop that computes it";
+      return false;
+    }
+    if (producer.singlePartition && plan.partition >= 0 && write.strides[plan.partition] != 0) {
+      reason = "a result in one partition is stored once per partition";
+      return false;
+    }
+    plan.storeLevels.push_back(level);
+  }
   return true;
 }
 
@@ -442,6 +456,9 @@ void Planner::consider(int partition, int inner, bool split) {
   if (!tilesInner) {
     extents.push_back(0);
   } else {
+    // The first of equal cost is taken: extents that leave no remainder come first.
+    if (split && innerSize <= 512)
+      extents.push_back(innerSize);
     for (int64_t extent : {8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1})
       if (extent < innerSize)
         extents.push_back(extent);
@@ -451,8 +468,6 @@ void Planner::consider(int partition, int inner, bool split) {
       int64_t even = llvm::divideCeil(innerSize, maxPartitions);
       if (even > 1 && even <= 8192)
         extents.push_back(even);
-      if (innerSize <= 512)
-        extents.push_back(innerSize);
     }
   }
   for (int64_t extent : extents) {

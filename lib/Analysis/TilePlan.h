@@ -45,6 +45,9 @@ struct TilePlan {
     bool singlePartition = false;
   };
   llvm::DenseMap<Operation *, Place> places;
+  /// Level of each store, in the order of `space.writes`: a value computed outside of a loop (a constant, a row repeated)
+  /// is still stored in every iteration of the loops that its address depends on.
+  llvm::SmallVector<unsigned> storeLevels;
   /// Level of a read.
   unsigned levelOf(const HbmAccess &access) const;
 

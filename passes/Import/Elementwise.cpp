@@ -161,10 +161,14 @@ void roundedDivide(NodeImporter &b, BinaryFunction function) {
   Type type = b.promote({x, y});
   if (b.isBool(type))
     return b.error("unsupported dtype bool; convert to an integer or float dtype first");
-  // The quotient rounds to the dtype before it is truncated.
-  if (function == BinaryFunction::TruncDiv && b.isFloat(type))
-    return b.result(b.unary(UnaryFunction::Trunc, b.binary(BinaryFunction::Div, b.operandAs(x, type), b.operandAs(y, type))));
-  b.result(b.binary(function, b.operandAs(x, type), b.operandAs(y, type)));
+  if (b.isInteger(type) || function == BinaryFunction::Remainder || function == BinaryFunction::Fmod)
+    return b.result(b.binary(function, b.operandAs(x, type), b.operandAs(y, type)));
+  if (function == BinaryFunction::FloorDiv)
+    return b.result(arithmetic(b, function, x, y, type));
+  // By a number or a tensor of rank 0 in f32; by a tensor, the quotient rounds to the dtype before it is truncated.
+  if (!y.isTensor() || b.rank(y.tensor) == 0)
+    return b.result(b.binary(function, b.operandAs(x, b.f32()), b.operandAs(y, b.f32())));
+  b.result(b.unary(UnaryFunction::Trunc, b.binary(BinaryFunction::Div, b.operandAs(x, type), b.operandAs(y, type))));
 }
 
 void divideMode(NodeImporter &b) {

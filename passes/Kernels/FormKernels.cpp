@@ -76,7 +76,10 @@ void dropEmptyTensors(func::FuncOp function) {
     }
   }
   // Results without elements stay as they are: constants that nobody stores.
-  for (Operation *op : llvm::reverse(llvm::to_vector(llvm::make_pointer_range(function.getBody().front().without_terminator())))) {
+  ops.clear();
+  for (Operation &op : function.getBody().front().without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops)) {
     for (Value result : op->getResults())
       if (isEmpty(result) && !isa<ConstantOp>(op) && !result.use_empty()) {
         OpBuilder builder(op);
@@ -103,6 +106,25 @@ void materializeReshapes(func::FuncOp function) {
       continue;
     OpBuilder builder(view);
     view->setOperand(0, copyOf(builder, operand));
+  }
+}
+
+/// Operations that move data as it lies in memory need operands in memory: constants and index sequences, and views that
+/// strides cannot express, are computed into a buffer first.
+void materializeOperands(func::FuncOp function) {
+  SmallVector<OpOperand *> operands;
+  function.walk([&](Operation *op) {
+    if (isa<ConcatOp, InsertOp, ContractOp>(op))
+      for (OpOperand &operand : op->getOpOperands())
+        operands.push_back(&operand);
+  });
+  for (OpOperand *operand : operands) {
+    Value source = viewSource(operand->get());
+    bool inMemory = !source.getDefiningOp<ConstantOp>() && !source.getDefiningOp<IotaOp>();
+    if (isEmpty(operand->get()) || (inMemory && layoutInSource(operand->get(), bufferLayout(source))))
+      continue;
+    OpBuilder builder(operand->getOwner());
+    operand->set(copyOf(builder, operand->get()));
   }
 }
 
@@ -160,6 +182,7 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
     }
     dropEmptyTensors(function);
     materializeReshapes(function);
+    materializeOperands(function);
     storeResults(function);
     Grouping grouping(function, *model, maxOps, explain);
     grouping.run();

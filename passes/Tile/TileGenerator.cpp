@@ -78,6 +78,12 @@ Value TileGenerator::constant(Location loc, ArrayRef<int64_t> shape, Type elemen
   return ConstantOp::create(builder, loc, tileType(shape, element), value);
 }
 
+Value TileGenerator::resizeSplat(ConstantOp constant, ArrayRef<int64_t> shape) {
+  auto type = tileType(shape, typeOf(constant.getResult()).getElementType());
+  return ConstantOp::create(builder, constant.getLoc(), type,
+                            cast<ElementsAttr>(cast<DenseElementsAttr>(constant.getValue()).resizeSplat(type)));
+}
+
 Value TileGenerator::load(const HbmAccess &access, int64_t partitions) {
   Location loc = access.read->getOwner()->getLoc();
   SmallVector<int64_t> shape = {partitions}, strides = {plan.partition < 0 ? 0 : access.strides[plan.partition]};
@@ -143,10 +149,7 @@ void TileGenerator::evaluate(Operation *op) {
   int64_t count = place.singlePartition ? 1 : partitions();
   Value result;
   if (auto splat = dyn_cast<ConstantOp>(op)) {
-    SmallVector<int64_t> shape(1 + plan.free.size(), 1);
-    auto type = tileType(shape, typeOf(splat.getResult()).getElementType());
-    result = ConstantOp::create(builder, op->getLoc(), type,
-                                cast<ElementsAttr>(cast<DenseElementsAttr>(splat.getValue()).resizeSplat(type)));
+    result = resizeSplat(splat, SmallVector<int64_t>(1 + plan.free.size(), 1));
   } else if (isElementwise(op)) {
     result = evaluateElementwise(op, count);
   } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
@@ -196,9 +199,14 @@ Value TileGenerator::evaluateElementwise(Operation *op, int64_t count) {
     operands.push_back(tile);
   }
   // An operation on constants alone still has a value in each partition.
-  if (shape[0] == 1)
-    shape[0] = llvm::all_of(operands, [](Value v) { return v.getDefiningOp<ConstantOp>() != nullptr; }) ? count
-                                                                                                        : shape[0];
+  if (llvm::all_of(operands, [](Value v) { return v.getDefiningOp<ConstantOp>() != nullptr; })) {
+    shape[0] = count;
+    for (Value &operand : operands) {
+      SmallVector<int64_t> all(typeOf(operand).getShape());
+      all[0] = count;
+      operand = resizeSplat(operand.getDefiningOp<ConstantOp>(), all);
+    }
+  }
   Operation *clone = builder.clone(*op);
   clone->setOperands(operands);
   Value result = clone->getResult(0);
@@ -477,10 +485,10 @@ void TileGenerator::emitReads(unsigned level) {
 }
 
 void TileGenerator::emitStores(unsigned level) {
-  for (const HbmAccess &write : space().writes) {
-    Operation *producer = write.written.getDefiningOp();
-    if (plan.places.lookup(producer).level != level)
+  for (auto [write, storeLevel] : llvm::zip_equal(space().writes, plan.storeLevels)) {
+    if (storeLevel != level)
       continue;
+    Operation *producer = write.written.getDefiningOp();
     Value tile = lookup(producer);
     // A value that does not depend on the partition is stored once.
     bool onPartitions = plan.partition >= 0 && write.strides[plan.partition] != 0;
@@ -491,11 +499,9 @@ void TileGenerator::emitStores(unsigned level) {
       shape.push_back(write.strides[d] != 0 ? ranges[d].extent : 1);
       strides.push_back(write.strides[d]);
     }
-    if (typeOf(tile).getDimSize(0) == 1 && shape[0] > 1) {
-      // A value equal in all partitions that exists once only (a constant).
-      SmallVector<int64_t> all(typeOf(tile).getShape());
-      all[0] = shape[0];
-      tile = expand(tile, all);
+    if (auto splat = tile.getDefiningOp<ConstantOp>()) {
+      // A constant is written where it is needed, in every partition.
+      tile = resizeSplat(splat, shape);
     }
     tile = expand(tile, shape);
     SmallVector<Value> ivs;

@@ -49,6 +49,7 @@ private:
   void advanceBases(unsigned dim, int64_t count);
 
   Value lookup(const void *key) const;
+  Value resizeSplat(ConstantOp constant, ArrayRef<int64_t> shape);
   Value load(const HbmAccess &access, int64_t partitions);
   Value tileOf(OpOperand &operand, int64_t partitions);
   Value firstPartitions(Value tile, int64_t partitions);

@@ -3,6 +3,7 @@
 
 #include "EagerCall.h"
 
+#include <cmath>
 #include <cstring>
 
 #include <ATen/Context.h>
@@ -38,6 +39,13 @@ uint64_t bits(double value) {
 }
 
 bool isFloatExact(double value) { return value != value || static_cast<double>(static_cast<float>(value)) == value; }
+
+bool hasOwnAlgorithm(const c10::Scalar &exponent) {
+  if (exponent.isComplex())
+    return false;
+  const double doubled = 2 * exponent.toDouble();
+  return doubled == std::trunc(doubled) && std::abs(doubled) <= 8;
+}
 
 c10::ScalarType scalarDtype(const c10::Scalar &scalar) {
   if (scalar.isBoolean())
@@ -321,7 +329,7 @@ bool EagerCall::read(EagerRequest *request) {
         break;
       }
       const c10::Scalar scalar = value.toScalar();
-      bool structural = plan[i].structuralScalar;
+      bool structural = plan[i].structuralScalar || (plan[i].exponent && hasOwnAlgorithm(scalar));
       const auto &fallback = overload_.op_.schema().arguments()[i].default_value();
       if (!structural && fallback && fallback->isScalar() && !scalar.isComplex()) {
         const c10::Scalar usual = fallback->toScalar();

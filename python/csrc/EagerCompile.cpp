@@ -268,8 +268,7 @@ EagerCall::Outcome EagerCall::throughTemporary(std::string &reason) {
       return Outcome::Fallback;
     }
   } else {
-    EagerOverload functional(overload_.functional_, EagerForm::Functional, overload_.functional_);
-    if (!functional.tryCall(&arguments)) {
+    if (!overload_.functionalForm().tryCall(&arguments)) {
       reason = "the functional form is not supported";
       return Outcome::Fallback;
     }

@@ -18,20 +18,9 @@ namespace neuroncore::device {
 
 namespace {
 
-/// Scalars that decide a shape or select an algorithm; every other Scalar is a run-time value.
-const std::unordered_set<std::string> &structuralScalarOperators() {
-  static const std::unordered_set<std::string> names = {
-      "aten::arange",
-      "aten::range",
-      "aten::linspace",
-      "aten::logspace",
-      "aten::histc",
-      // An exponent of 2 is a multiplication, one of -0.5 a reciprocal square root.
-      "aten::pow",
-      "aten::pow_",
-      "aten::float_power",
-      "aten::float_power_",
-  };
+/// An exponent of 2 is a multiplication, one of -0.5 a reciprocal square root.
+const std::unordered_set<std::string> &powerOperators() {
+  static const std::unordered_set<std::string> names = {"aten::pow", "aten::pow_"};
   return names;
 }
 
@@ -156,6 +145,7 @@ const std::unordered_set<std::string> &nativeComposites() {
       "aten::_prelu_kernel",
       "aten::_prelu_kernel_backward",
       "aten::expand_copy",
+      "aten::eye",
       "aten::clamp",
       "aten::clamp_",
       "aten::count_nonzero",
@@ -176,9 +166,10 @@ bool isEligible(const c10::OperatorHandle &op) {
   const std::string &name = schema.name();
   if (reservedOperators().count(name) || returnsView(schema))
     return false;
-  // A backend kernel for an implicit composite would take the place of its derivative.
-  const bool hasDerivative = op.hasKernelForDispatchKey(c10::DispatchKey::Autograd);
-  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) && !hasDerivative)
+  // A backend kernel for an implicit composite takes the place of its decomposition, and with it of its derivative
+  // unless it has one of its own, which then calls a backward operator that has to be native too.
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+      !(op.hasKernelForDispatchKey(c10::DispatchKey::Autograd) && nativeComposites().count(name)))
     return false;
   if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) && !nativeComposites().count(name))
     return false;
@@ -231,13 +222,13 @@ std::vector<std::shared_ptr<EagerOverload>> &allOverloads() {
 
 class Registrar {
 public:
-  size_t add(const std::vector<std::string> &names) {
+  size_t add(const std::vector<std::pair<std::string, std::vector<int>>> &table) {
     auto &dispatcher = c10::Dispatcher::singleton();
     std::unordered_map<std::string, std::vector<c10::OperatorName>> byName;
     for (const c10::OperatorName &name : dispatcher.getAllOpNames())
       if (name.name.starts_with("aten::"))
         byName[name.name].push_back(name);
-    for (const std::string &dottedName : names) {
+    for (const auto &[dottedName, structuralScalars] : table) {
       const auto functional = parse(dottedName);
       const auto handle = functional ? dispatcher.findSchema(*functional) : std::nullopt;
       // The list belongs to the compiler, which also knows overloads of other namespaces and PyTorch versions.
@@ -247,14 +238,14 @@ public:
       if (std::any_of(schema.arguments().begin(), schema.arguments().end(), isWritten))
         continue;
       if (isEligible(*handle))
-        add(*handle, EagerForm::Functional, *handle);
+        add(*handle, EagerForm::Functional, *handle, structuralScalars);
       for (const c10::OperatorName &sibling : byName[functional->name])
         if (auto out = dispatcher.findSchema(sibling); out && isOutOf(schema, out->schema()) && isEligible(*out))
-          add(*out, EagerForm::Out, *handle);
+          add(*out, EagerForm::Out, *handle, structuralScalars);
       for (const c10::OperatorName &sibling : byName[inPlaceName(functional->name)])
         if (auto target = dispatcher.findSchema(sibling);
             target && isInPlaceOf(schema, target->schema()) && isEligible(*target))
-          add(*target, EagerForm::InPlace, *handle);
+          add(*target, EagerForm::InPlace, *handle, structuralScalars);
     }
     return count_;
   }
@@ -280,11 +271,12 @@ private:
     return functional + '_';
   }
 
-  void add(const c10::OperatorHandle &op, EagerForm form, const c10::OperatorHandle &functional) {
+  void add(const c10::OperatorHandle &op, EagerForm form, const c10::OperatorHandle &functional,
+           const std::vector<int> &structuralScalars) {
     const c10::OperatorName &name = op.operator_name();
     if (!done_.insert(dotted(name)).second || op.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1))
       return;
-    auto overload = std::make_shared<EagerOverload>(op, form, functional);
+    auto overload = std::make_shared<EagerOverload>(op, form, functional, structuralScalars);
     std::string local = name.name.substr(std::string("aten::").size());
     if (!name.overload_name.empty())
       local += '.' + name.overload_name;
@@ -314,21 +306,34 @@ EagerOverload &copyOverload() {
 
 } // namespace
 
-EagerOverload::EagerOverload(c10::OperatorHandle op, EagerForm form, c10::OperatorHandle functional)
+EagerOverload::EagerOverload(c10::OperatorHandle op, EagerForm form, c10::OperatorHandle functional,
+                             const std::vector<int> &structuralScalars)
     : op_(std::move(op)), form_(form), functional_(std::move(functional)) {
   const c10::FunctionSchema &schema = op_.schema();
   name_ = schema.name() + (schema.overload_name().empty() ? "" : '.' + schema.overload_name());
   functionalName_ = dotted(functional_.operator_name());
-  const bool structuralScalars = structuralScalarOperators().count(schema.name()) > 0;
+  const bool power = powerOperators().count(schema.name()) > 0;
   for (const c10::Argument &argument : schema.arguments()) {
     EagerArgumentPlan plan;
     plan.kind = kindOf(argument);
     plan.written = isWritten(argument);
-    plan.structuralScalar = structuralScalars;
+    plan.exponent = power && argument.name() == "exponent";
     plan_.push_back(plan);
   }
+  structuralScalars_ = structuralScalars;
+  for (const int position : structuralScalars)
+    if (static_cast<size_t>(position) < plan_.size())
+      plan_[position].structuralScalar = true;
   acceptsHostIndices_ = schema.name().starts_with("aten::index") && schema.arguments().size() > 1 &&
                         schema.arguments()[1].name() == "indices";
+}
+
+EagerOverload &EagerOverload::functionalForm() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!functionalForm_)
+    functionalForm_ =
+        std::make_unique<EagerOverload>(functional_, EagerForm::Functional, functional_, structuralScalars_);
+  return *functionalForm_;
 }
 
 size_t EagerOverload::entryCount() {
@@ -371,7 +376,9 @@ bool EagerOverload::tryCall(torch::jit::Stack *stack) {
   }
 }
 
-size_t registerEagerOverloads(const std::vector<std::string> &names) { return Registrar().add(names); }
+size_t registerEagerOverloads(const std::vector<std::pair<std::string, std::vector<int>>> &table) {
+  return Registrar().add(table);
+}
 
 bool eagerCopy(const at::Tensor &destination, const at::Tensor &source) {
   EagerOverload &overload = copyOverload();

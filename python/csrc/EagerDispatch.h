@@ -111,14 +111,17 @@ struct EagerArgumentPlan {
   enum class Kind : uint8_t { Tensor, TensorList, Scalar, Generator, Device, Structural };
   Kind kind = Kind::Structural;
   bool written = false;
-  /// Scalar: always part of the key (shapes and algorithms depend on it).
+  /// Scalar: always part of the key (the program depends on it).
   bool structuralScalar = false;
+  /// Scalar: part of the key for the few values that have an algorithm of their own.
+  bool exponent = false;
 };
 
 /// One registered overload.
 class EagerOverload {
 public:
-  EagerOverload(c10::OperatorHandle op, EagerForm form, c10::OperatorHandle functional);
+  EagerOverload(c10::OperatorHandle op, EagerForm form, c10::OperatorHandle functional,
+                const std::vector<int> &structuralScalars = {});
 
   void call(c10::DispatchKeySet keys, torch::jit::Stack *stack);
   /// As call(), but says false instead of falling back to the CPU; the stack is then unchanged.
@@ -133,6 +136,9 @@ public:
 
 private:
   friend class EagerCall;
+  /// The functional form as an overload of its own, for results that go through a temporary.
+  EagerOverload &functionalForm();
+
   c10::OperatorHandle op_;
   EagerForm form_;
   c10::OperatorHandle functional_;
@@ -141,14 +147,16 @@ private:
   std::vector<EagerArgumentPlan> plan_;
   bool acceptsHostIndices_ = false;
   size_t resultLimit_ = SIZE_MAX;
+  std::vector<int> structuralScalars_;
+  std::unique_ptr<EagerOverload> functionalForm_;
   std::mutex mutex_;
   std::unordered_map<EagerKey, std::unique_ptr<EagerEntry>, EagerKeyHash> entries_;
   std::vector<std::unique_ptr<EagerEntry>> retired_;
 };
 
-/// Registers kernels for the functional overloads ("aten.mul.Tensor") and their in-place and out siblings. Returns how
-/// many kernels were registered.
-size_t registerEagerOverloads(const std::vector<std::string> &names);
+/// Registers kernels for the functional overloads ("aten.mul.Tensor", with the positions of Scalars that are part of the
+/// program) and their in-place and out siblings. Returns how many kernels were registered.
+size_t registerEagerOverloads(const std::vector<std::pair<std::string, std::vector<int>>> &table);
 
 /// Copies between tensors of one device through a compiled program; false when the compiler does not support it.
 bool eagerCopy(const at::Tensor &destination, const at::Tensor &source);

@@ -39,9 +39,25 @@ torch_neuronx = torch_neuronx:_autoload
 neuron = torch_neuronx._dynamo.backend:neuron_backend
 ]])
 
+# The table of overloads comes from the compiler; a build without it (tests with the double) uses the list beside this.
+set(overloads_file ${NEURON_PACKAGE_DIR}/data/overloads.txt)
+file(MAKE_DIRECTORY ${NEURON_PACKAGE_DIR}/data)
+if(TARGET _compiler)
+  add_custom_command(
+    OUTPUT ${overloads_file}
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/write_overloads.py $<TARGET_FILE_DIR:_compiler>
+            ${overloads_file}
+    DEPENDS _compiler ${CMAKE_CURRENT_SOURCE_DIR}/write_overloads.py VERBATIM)
+else()
+  add_custom_command(
+    OUTPUT ${overloads_file}
+    COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/overloads.txt ${overloads_file}
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/overloads.txt VERBATIM)
+endif()
+
 # Every source file is a link, so that an edit needs no build.
 file(GLOB_RECURSE package_files RELATIVE ${python_sources} CONFIGURE_DEPENDS ${python_sources}/*.py
-     ${python_sources}/*.txt ${python_sources}/*.proto ${python_sources}/py.typed)
+     ${python_sources}/*.proto ${python_sources}/py.typed)
 foreach(file IN LISTS package_files)
   get_filename_component(directory ${NEURON_PACKAGE_DIR}/${file} DIRECTORY)
   file(MAKE_DIRECTORY ${directory})
@@ -54,7 +70,7 @@ add_custom_command(
   DEPENDS ${NEURON_NRT_FILE} VERBATIM)
 add_custom_target(neuron_python_package ALL
   DEPENDS ${NEURON_PACKAGE_DIR}/_graph/graph_def_pb2.py ${NEURON_PACKAGE_DIR}/profiling/system_trace_pb2.py
-          ${NEURON_PACKAGE_DIR}/lib/libnrt.so)
+          ${NEURON_PACKAGE_DIR}/lib/libnrt.so ${overloads_file})
 add_dependencies(neuron_python_package torch_neuron_module)
 
 install(TARGETS torch_neuron neuron_profiler DESTINATION torch_neuronx/lib COMPONENT python)
@@ -63,6 +79,7 @@ install(FILES ${NEURON_NRT_FILE} DESTINATION torch_neuronx/lib RENAME libnrt.so 
 install(FILES ${NEURON_PACKAGE_DIR}/_graph/graph_def_pb2.py DESTINATION torch_neuronx/_graph COMPONENT python)
 install(FILES ${NEURON_PACKAGE_DIR}/profiling/system_trace_pb2.py ${NEURON_PACKAGE_DIR}/profiling/device_trace_pb2.py
         DESTINATION torch_neuronx/profiling COMPONENT python)
+install(FILES ${overloads_file} DESTINATION torch_neuronx/data COMPONENT python)
 install(FILES ${NEURON_PACKAGE_DIR}/_build_information.py DESTINATION torch_neuronx COMPONENT python)
 
 # For the compiler's extension module, which goes beside ours.

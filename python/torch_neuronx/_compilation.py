@@ -25,7 +25,7 @@ _memory: dict[str, _cache.Entry] = {}
 _compiler_module: Any = None
 _fingerprint: str | None = None
 # Options that decide how a program is delivered rather than what it computes.
-_DELIVERY_OPTIONS = frozenset({"model_name"})
+_DELIVERY_OPTIONS = frozenset({"dump_phases_to", "model_name"})
 
 
 def compiler():
@@ -113,12 +113,14 @@ def cache_key(graph, options: dict[str, Any]) -> str:
 def compile_graph(graph, options: dict[str, Any]) -> _cache.Entry:
     """The program of a graph. Raises the compiler's exceptions."""
     key = cache_key(graph, options)
+    # Files of the compiler's phases only come from a compilation.
+    fresh = "dump_phases_to" in options
     with _lock:
-        entry = _memory.get(key)
+        entry = None if fresh else _memory.get(key)
     if entry is not None:
         _cache.statistics["memory_hits"] += 1
         return entry
-    entry = _cache.load(key)
+    entry = None if fresh else _cache.load(key)
     if entry is None:
         _cache.statistics["misses"] += 1
         result = compiler().compile(graph.SerializeToString(deterministic=True), json.dumps(options, sort_keys=True))

@@ -13,14 +13,23 @@ from . import _environment
 _OVERLOADS_FILE = os.path.join(os.path.dirname(__file__), "data", "overloads.txt")
 
 
-def overloads() -> list[str]:
-    """The overloads the compiler lowers, as the build wrote them down ("aten.mul.Tensor")."""
+def overload_table() -> list[tuple[str, list[int]]]:
+    """The overloads the compiler lowers ("aten.mul.Tensor"), with the positions of Scalars that are part of the program."""
+    table = []
     with open(_OVERLOADS_FILE, encoding="utf-8") as file:
-        return [line for line in (raw.strip() for raw in file) if line and not line.startswith("#")]
+        for line in file:
+            words = line.split()
+            if words and not words[0].startswith("#"):
+                table.append((words[0], [int(word) for word in words[1].split(",")] if len(words) > 1 else []))
+    return table
+
+
+def overloads() -> list[str]:
+    return [name for name, _ in overload_table()]
 
 
 def register(extension) -> None:
-    extension.register_eager_overloads(overloads())
+    extension.register_eager_overloads(overload_table())
     extension.set_eager_compiler(compile_call)
 
 

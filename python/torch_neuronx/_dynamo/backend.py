@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
@@ -35,7 +36,7 @@ def set_model_name(name: str) -> None:
 class BackendOptions:
     """torch.compile(options=...), checked."""
 
-    KNOWN = ("compiler_args", "compiler_workdir", "dynamic", "fallback_execution", "model_name")
+    KNOWN = ("compiler_workdir", "dynamic", "fallback_execution", "model_name")
 
     def __init__(self, options: dict[str, Any] | None):
         options = dict(options or {})
@@ -48,10 +49,10 @@ class BackendOptions:
         fallback = options.get("fallback_execution")
         self.fallback_execution = not _environment.fallback_execution_disabled() if fallback is None else bool(fallback)
         self.model_name = str(options.get("model_name") or _model_name)
-        self.compiler: dict[str, Any] = {}
-        for name in ("compiler_args", "compiler_workdir"):
-            if options.get(name) is not None:
-                self.compiler[name] = options[name]
+        # Where the compiler leaves the IR after each of its phases.
+        self.workdir = options.get("compiler_workdir")
+        if self.workdir is not None:
+            self.workdir = os.fspath(self.workdir)
 
 
 def _warn_once(topic: str, message: str) -> None:
@@ -210,7 +211,9 @@ def _check_placement(lowered: Lowered) -> None:
 
 def _run_compiler(lowered: Lowered, options: BackendOptions):
     compile_options = _environment.compile_options()
-    compile_options.update(options.compiler)
+    if options.workdir is not None:
+        compile_options["dump_phases_to"] = os.path.join(options.workdir, lowered.graph.name)
+        os.makedirs(compile_options["dump_phases_to"], exist_ok=True)
     compile_options["model_name"] = options.model_name
     try:
         return _compilation.compile_graph(lowered.graph, compile_options)

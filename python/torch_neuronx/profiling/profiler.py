@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
+import tempfile
 import time
 from typing import Any
 
@@ -73,7 +75,11 @@ class NeuronProfiler:
             raise NRTProfilerError(
                 f"expected a writable folder in profile_output_dir but got {self.config.profile_output_dir!r}: {error}"
             ) from error
-        prof.export_chrome_trace(os.path.join(folder, "trace.json"))
+        with tempfile.TemporaryDirectory() as scratch:
+            # The exporter fails silently on some characters in a path.
+            trace = os.path.join(scratch, "trace.json")
+            prof.export_chrome_trace(trace)
+            shutil.move(trace, os.path.join(folder, "trace.json"))
         information = system_trace_pb2.TraceInfo(
             version=1,
             producer="torch_neuronx",
