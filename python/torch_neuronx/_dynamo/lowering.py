@@ -421,7 +421,14 @@ class Lowering:
         fake = node.meta["val"]
         dtype, sizes, strides = self._type(fake)
         root = self._root(node)
-        if root is not node and root in shared and root.meta["val"].dtype == dtype:
+        # A view of something computed stays one where results share storage, or where only a view has these strides.
+        if (
+            root is not node
+            and root.op == "call_function"
+            and (root in shared or not _is_dense(sizes, strides))
+            and _elements(sizes) > 0
+            and root.meta["val"].dtype == dtype
+        ):
             if root not in seen:
                 seen[root] = self._result(root, outputs, empty, shared, seen)
             base = seen[root]
