@@ -152,6 +152,9 @@ LogicalResult AllocOp::verify() {
     return emitOpError() << "expected a buffer in sbuf or psum but got " << type;
   if (type.getRank() != 2 || !type.getElementType().isInteger(8) || !type.hasStaticShape())
     return emitOpError() << "expected partitions x bytes x i8 but got " << type;
+  for (auto [name, value] : {std::pair("address", getAddress()), std::pair("partition", getPartition())})
+    if (value && static_cast<int64_t>(*value) < 0)
+      return emitOpError() << "expected " << name << " of at least 0 but got " << static_cast<int64_t>(*value);
   return success();
 }
 
@@ -177,7 +180,11 @@ void LoopOp::print(OpAsmPrinter &printer) {
   printer << ' ' << getCopies().front().getArgument(0) << " = " << getTrips();
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {getTripsAttrName()});
   llvm::interleave(
-      getCopies(), [&](Region &region) { printer << ' '; printer.printRegion(region, /*printEntryBlockArgs=*/false); },
+      getCopies(),
+      [&](Region &region) {
+        printer << ' ';
+        printer.printRegion(region, /*printEntryBlockArgs=*/false);
+      },
       [&] { printer << " copy"; });
 }
 
@@ -185,7 +192,7 @@ LogicalResult LoopOp::verify() {
   if (getCopies().empty())
     return emitOpError() << "expected at least one region";
   if (static_cast<int64_t>(getTrips()) < 0)
-    return emitOpError() << "expected a trip count of at least 0 but got " << getTrips();
+    return emitOpError() << "expected a trip count of at least 0 but got " << static_cast<int64_t>(getTrips());
   for (Region &region : getCopies())
     if (region.getNumArguments() != 1 || !region.getArgument(0).getType().isIndex())
       return emitOpError() << "expected one index argument per region";

@@ -52,9 +52,10 @@ template <auto Member> Attribute getInt(Builder &b, const isa::Instruction &code
 }
 template <auto Member> bool setInt(Attribute attribute, isa::Instruction &code) {
   auto value = dyn_cast<IntegerAttr>(attribute);
-  if (value)
-    code.*Member = static_cast<std::decay_t<decltype(code.*Member)>>(value.getInt());
-  return static_cast<bool>(value);
+  if (!value)
+    return false;
+  code.*Member = static_cast<std::decay_t<decltype(code.*Member)>>(value.getInt());
+  return static_cast<int64_t>(code.*Member) == value.getInt();
 }
 template <auto Member, auto Parse> Attribute getEnum(Builder &b, const isa::Instruction &code) {
   return b.getStringAttr(toRef(isa::toString(code.*Member)));
@@ -136,6 +137,12 @@ isa::Dtype mlir::nisa::toDtype(Type type) {
     return isa::Dtype::F8e4m3fn;
   if (isa_and_nonnull<Float8E5M2Type>(type))
     return isa::Dtype::F8e5m2;
+  if (isa_and_nonnull<Float8E4M3Type>(type))
+    return isa::Dtype::F8e4m3;
+  if (type.isF64())
+    return isa::Dtype::F64;
+  if (!isa<IntegerType>(type))
+    return isa::Dtype::None;
   bool isUnsigned = type.isUnsignedInteger() || type.isInteger(1);
   switch (type.getIntOrFloatBitWidth()) {
   case 1:
@@ -277,8 +284,8 @@ isa::Instruction mlir::nisa::getCode(Operation *op) {
     if (!slot.isScalar)
       fillTile(tiles[slot.slot], slot.slot, slot.buffer, code);
     else
-      code.scalars[slot.slot] = isa::ScalarOperand::vector(
-          toIsaSpace(slot.buffer), cast<VectorOperandAttr>(scalars[slot.slot]).getByteOffset());
+      code.scalars[slot.slot] = isa::ScalarOperand::vector(toIsaSpace(slot.buffer),
+                                                           cast<VectorOperandAttr>(scalars[slot.slot]).getByteOffset());
   }
   for (auto [slot, scalar] : llvm::enumerate(scalars)) {
     if (auto number = dyn_cast<FloatAttr>(scalar))
@@ -390,13 +397,14 @@ Operation *mlir::nisa::createInstruction(OpBuilder &b, Location loc, isa::Engine
   state.addAttribute(kTiles, b.getArrayAttr(tiles));
   state.addAttribute(kScalars, b.getArrayAttr(scalars));
   state.addAttribute(kFields, b.getDictionaryAttr(fields));
-  state.addAttribute("operandSegmentSizes", b.getDenseI32ArrayAttr({static_cast<int32_t>(buffers.size()),
-                                                                    static_cast<int32_t>(ivs.size())}));
+  state.addAttribute("operandSegmentSizes",
+                     b.getDenseI32ArrayAttr({static_cast<int32_t>(buffers.size()), static_cast<int32_t>(ivs.size())}));
   return b.create(state);
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//
-// Syntax:  nisa.name engine(%b tile<...>, %h hbm<...>, none) scalars(1.0 : f32, %v vector<...>) ivs(%i) fields {..} : types
+// Syntax:  nisa.name engine(%b tile<...>, %h hbm<...>, none) scalars(1.0 : f32, %v vector<...>) ivs(%i) fields {..} :
+// types
 //===--------------------------------------------------------------------------------------------------------------===//
 
 ParseResult mlir::nisa::parseInstruction(OpAsmParser &parser, OperationState &state) {
@@ -436,14 +444,12 @@ ParseResult mlir::nisa::parseInstruction(OpAsmParser &parser, OperationState &st
     return success(static_cast<bool>(scalars.back()));
   };
   DictionaryAttr fields = b.getDictionaryAttr({});
-  if (parser.parseKeyword(&engine) ||
-      parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseTile))
+  if (parser.parseKeyword(&engine) || parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseTile))
     return failure();
   if (succeeded(parser.parseOptionalKeyword("scalars")) &&
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseScalar))
     return failure();
-  if (succeeded(parser.parseOptionalKeyword("ivs")) &&
-      parser.parseOperandList(ivs, AsmParser::Delimiter::Paren))
+  if (succeeded(parser.parseOptionalKeyword("ivs")) && parser.parseOperandList(ivs, AsmParser::Delimiter::Paren))
     return failure();
   if (succeeded(parser.parseOptionalKeyword("fields"))) {
     NamedAttrList list;
@@ -463,8 +469,8 @@ ParseResult mlir::nisa::parseInstruction(OpAsmParser &parser, OperationState &st
   state.addAttribute(kTiles, b.getArrayAttr(tiles));
   state.addAttribute(kScalars, b.getArrayAttr(scalars));
   state.addAttribute(kFields, fields);
-  state.addAttribute("operandSegmentSizes", b.getDenseI32ArrayAttr({static_cast<int32_t>(buffers.size()),
-                                                                    static_cast<int32_t>(ivs.size())}));
+  state.addAttribute("operandSegmentSizes",
+                     b.getDenseI32ArrayAttr({static_cast<int32_t>(buffers.size()), static_cast<int32_t>(ivs.size())}));
   return success();
 }
 
@@ -512,10 +518,117 @@ void mlir::nisa::printInstruction(Operation *op, OpAsmPrinter &printer) {
     printer << " fields";
     printer.printOptionalAttrDict(fields.getValue());
   }
-  printer.printOptionalAttrDictWithKeyword(op->getAttrs(),
-                                           {kEngine, kTiles, kScalars, kFields, "operandSegmentSizes"});
+  printer.printOptionalAttrDictWithKeyword(op->getAttrs(), {kEngine, kTiles, kScalars, kFields, "operandSegmentSizes"});
   if (next)
     printer << " : " << op->getOperands().take_front(next).getTypes();
+}
+
+static LogicalResult verifyDtype(Operation *op, Type type) {
+  if (toDtype(type) == isa::Dtype::None)
+    return op->emitOpError() << "expected a dtype of the instruction set but got " << type;
+  return success();
+}
+
+static LogicalResult verifyOnChipType(Operation *op, Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  if (type.getRank() != 2 || !type.getElementType().isInteger(8))
+    return op->emitOpError() << "expected partitions x bytes x i8 but got " << type;
+  return success();
+}
+
+static LogicalResult verifyTilePattern(Operation *op, TilePatternAttr pattern, Value buffer) {
+  if (failed(verifyDtype(op, pattern.getDtype())) || failed(verifyOnChipType(op, buffer)))
+    return failure();
+  if (pattern.getSteps().size() > isa::kMaxFreeDims)
+    return op->emitOpError() << "expected at most " << isa::kMaxFreeDims << " free dimensions but got "
+                             << pattern.getSteps().size();
+  for (auto [step, count] : llvm::zip(pattern.getSteps(), pattern.getCounts()))
+    if (step < INT16_MIN || step > INT16_MAX || count < 1 || count > UINT16_MAX)
+      return op->emitOpError() << "expected a 16-bit step and count but got " << step << " x " << count;
+  auto type = cast<MemRefType>(buffer.getType());
+  int64_t start = pattern.getStartPartition(), partitions = pattern.getNumPartitions();
+  if (start < 0 || partitions < 1 || partitions > type.getDimSize(0) || start > type.getDimSize(0) - partitions)
+    return op->emitOpError() << "expected partitions within [0, " << type.getDimSize(0) << ") but got " << start
+                             << " + " << partitions;
+  int64_t low = pattern.getByteOffset(), high = low;
+  int64_t bytes = isa::dtypeBytes(toDtype(pattern.getDtype()));
+  for (auto [step, count] : llvm::zip(pattern.getSteps(), pattern.getCounts()))
+    (step < 0 ? low : high) += step * (count - 1) * bytes;
+  if (low < 0 || high > type.getDimSize(1) - bytes)
+    return op->emitOpError() << "expected bytes within [0, " << type.getDimSize(1) << ") but got [" << low << ", "
+                             << high + bytes << ")";
+  return success();
+}
+
+/// Whether addresses stay inside the variable is checked when the NEFF is written, and in loops when it is executed.
+static LogicalResult verifyHbmPattern(Operation *op, HbmPatternAttr pattern) {
+  if (failed(verifyDtype(op, pattern.getDtype())))
+    return failure();
+  if (pattern.getSteps().size() > isa::kMaxHbmDims)
+    return op->emitOpError() << "expected at most " << isa::kMaxHbmDims << " HBM dimensions but got "
+                             << pattern.getSteps().size();
+  for (int64_t count : pattern.getCounts())
+    if (count < 1 || count > UINT32_MAX)
+      return op->emitOpError() << "expected a 32-bit count of at least 1 but got " << count;
+  return success();
+}
+
+/// Scalars are f32 numbers, raw bits or one f32 per partition.
+static LogicalResult verifyScalar(Operation *op, Attribute scalar, StringRef name) {
+  if (isa_and_nonnull<UnitAttr, FloatAttr, VectorOperandAttr>(scalar))
+    return success();
+  auto bits = dyn_cast_or_null<IntegerAttr>(scalar);
+  if (!bits)
+    return op->emitOpError() << "expected a number or a vector for scalar " << name << " but got " << scalar;
+  if (bits.getInt() < INT32_MIN || bits.getInt() > UINT32_MAX)
+    return op->emitOpError() << "expected 32 bits for scalar " << name << " but got " << bits.getInt();
+  return success();
+}
+
+static LogicalResult verifyVector(Operation *op, VectorOperandAttr vector, Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  if (getSpace(buffer) == ::mlir::neuron::MemorySpace::Hbm)
+    return op->emitOpError() << "expected a vector in sbuf or psum but got " << type;
+  if (failed(verifyOnChipType(op, buffer)))
+    return failure();
+  constexpr int64_t kBytes = 4;
+  if (vector.getByteOffset() < 0 || vector.getByteOffset() > type.getDimSize(1) - kBytes)
+    return op->emitOpError() << "expected bytes within [0, " << type.getDimSize(1) << ") but got ["
+                             << vector.getByteOffset() << ", " << vector.getByteOffset() + kBytes << ")";
+  return success();
+}
+
+/// A field that is misspelt or does not belong to the instruction would be ignored by getCode.
+static LogicalResult verifyFields(Operation *op, const isa::InstructionInfo &info) {
+  isa::Instruction scratch;
+  for (NamedAttribute field : cast<DictionaryAttr>(op->getAttr(kFields))) {
+    StringRef name = field.getName();
+    const FieldAccess *access =
+        llvm::find_if(kFieldAccess, [&](const FieldAccess &a) { return a.name == name && info.uses(a.field); });
+    if (access != std::end(kFieldAccess)) {
+      if (!access->set(field.getValue(), scratch))
+        return op->emitOpError() << "unexpected value " << field.getValue() << " of field " << name;
+    } else if (name == "immediates" && info.uses(isa::Field::Immediates)) {
+      auto values = dyn_cast<DenseI64ArrayAttr>(field.getValue());
+      if (!values || values.size() > static_cast<int64_t>(scratch.immediates.size()))
+        return op->emitOpError() << "unexpected value " << field.getValue() << " of field " << name;
+    } else if (!(name == "function" && info.uses(isa::Field::RoutineFunction))) {
+      return op->emitOpError() << "unexpected field " << name;
+    }
+  }
+  if (!info.uses(isa::Field::RoutineFunction))
+    return success();
+  // Which functions there are depends on the routine.
+  if (scratch.routine == isa::Routine::None)
+    return op->emitOpError() << "expected field routine";
+  auto function = cast<DictionaryAttr>(op->getAttr(kFields)).get("function");
+  auto functions = isa::routineInfo(scratch.routine).functions;
+  if (function && llvm::none_of(functions, [&](const isa::RoutineFunctionInfo &candidate) {
+        auto text = dyn_cast<StringAttr>(function);
+        return text && toRef(candidate.name) == text.getValue();
+      }))
+    return op->emitOpError() << "unexpected value " << function << " of field function";
+  return success();
 }
 
 LogicalResult mlir::nisa::verifyInstruction(Operation *op) {
@@ -547,16 +660,22 @@ LogicalResult mlir::nisa::verifyInstruction(Operation *op) {
     else if (!isa<TilePatternAttr>(tile))
       return op->emitOpError() << "expected an access pattern for tile " << toRef(slotInfo.name) << " but got " << tile;
   }
-  for (Attribute scalar : scalars)
+  for (auto [slot, scalar] : llvm::enumerate(scalars)) {
+    if (failed(verifyScalar(op, scalar, toRef(info->scalars[slot]))))
+      return failure();
     present += isa_and_nonnull<VectorOperandAttr>(scalar);
+  }
   auto segments = cast<DenseI32ArrayAttr>(op->getAttr("operandSegmentSizes"));
   if (static_cast<unsigned>(segments[0]) != present)
     return op->emitOpError() << "expected " << present << " buffers but got " << segments[0];
   if (static_cast<size_t>(segments[1]) != ivStrides)
     return op->emitOpError() << "expected " << ivStrides << " loop counters but got " << segments[1];
   for (SlotBuffer slot : getSlotBuffers(op)) {
-    if (slot.isScalar)
+    if (slot.isScalar) {
+      if (failed(verifyVector(op, cast<VectorOperandAttr>(scalars[slot.slot]), slot.buffer)))
+        return failure();
       continue;
+    }
     bool inHbm = getSpace(slot.buffer) == ::mlir::neuron::MemorySpace::Hbm;
     if (inHbm != isa<HbmPatternAttr>(tiles[slot.slot]))
       return op->emitOpError() << "expected " << (inHbm ? "an hbm" : "a tile") << " pattern for tile "
@@ -564,32 +683,15 @@ LogicalResult mlir::nisa::verifyInstruction(Operation *op) {
     if (!(info->tiles[slot.slot].spaces & 1 << static_cast<unsigned>(toIsaSpace(slot.buffer))))
       return op->emitOpError() << "tile " << toRef(info->tiles[slot.slot].name) << " may not be in "
                                << stringifyMemorySpace(getSpace(slot.buffer));
-    auto pattern = dyn_cast<TilePatternAttr>(tiles[slot.slot]);
-    if (!pattern)
-      continue;
-    if (pattern.getSteps().size() > isa::kMaxFreeDims)
-      return op->emitOpError() << "expected at most " << isa::kMaxFreeDims << " free dimensions but got "
-                               << pattern.getSteps().size();
-    for (auto [step, count] : llvm::zip(pattern.getSteps(), pattern.getCounts()))
-      if (step < INT16_MIN || step > INT16_MAX || count < 1 || count > UINT16_MAX)
-        return op->emitOpError() << "expected a 16-bit step and count but got " << step << " x " << count;
-    auto type = cast<MemRefType>(slot.buffer.getType());
-    if (pattern.getStartPartition() + pattern.getNumPartitions() > type.getDimSize(0) || pattern.getNumPartitions() < 1)
-      return op->emitOpError() << "expected partitions within [0, " << type.getDimSize(0) << ") but got "
-                               << pattern.getStartPartition() << " + " << pattern.getNumPartitions();
-    int64_t low = pattern.getByteOffset(), high = low;
-    int64_t bytes = isa::dtypeBytes(toDtype(pattern.getDtype()));
-    for (auto [step, count] : llvm::zip(pattern.getSteps(), pattern.getCounts()))
-      (step < 0 ? low : high) += step * (count - 1) * bytes;
-    if (low < 0 || high + bytes > type.getDimSize(1))
-      return op->emitOpError() << "expected bytes within [0, " << type.getDimSize(1) << ") but got [" << low << ", "
-                               << high + bytes << ")";
+    LogicalResult pattern = inHbm ? verifyHbmPattern(op, cast<HbmPatternAttr>(tiles[slot.slot]))
+                                  : verifyTilePattern(op, cast<TilePatternAttr>(tiles[slot.slot]), slot.buffer);
+    if (failed(pattern))
+      return failure();
   }
-  auto fields = cast<DictionaryAttr>(op->getAttr(kFields));
-  isa::Instruction scratch;
-  for (const FieldAccess &access : kFieldAccess)
-    if (Attribute value = fields.get(access.name))
-      if (info->uses(access.field) && !access.set(value, scratch))
-        return op->emitOpError() << "unexpected value " << value << " of field " << access.name;
-  return success();
+  for (Value counter : op->getOperands().drop_front(present)) {
+    auto argument = dyn_cast<BlockArgument>(counter);
+    if (!argument || !isa<LoopOp>(argument.getOwner()->getParentOp()))
+      return op->emitOpError() << "expected loop counters of nisa.loop";
+  }
+  return verifyFields(op, *info);
 }

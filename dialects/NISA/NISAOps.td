@@ -8,7 +8,7 @@
 
 include "dialects/NISA/NISADialect.td"
 
-def NISA_Buffer : AnyTypeOf<[MemRefOf<[AnyType]>], "HBM, SBUF or PSUM buffer">;
+def NISA_Buffer : AnyTypeOf<[StaticShapeMemRefOf<[AnyType]>], "HBM, SBUF or PSUM buffer of static size">;
 
 class NISA_Op<string mnemonic, list<Trait> traits = []> : Op<NISA_Dialect, mnemonic, traits>;
 

@@ -20,6 +20,9 @@ public:
   explicit ProgramBuilder(func::FuncOp function) : function(function) {}
 
   FailureOr<ProgramView> run() {
+    for (Type type : function.getArgumentTypes())
+      if (!isa<MemRefType>(type))
+        return function.emitOpError() << "expected HBM buffers as arguments but got " << type;
     addVariables();
     for (Operation &op : function.getBody().front()) {
       auto kernel = dyn_cast<KernelOp>(op);
@@ -112,7 +115,10 @@ private:
     for (SlotBuffer slot : getSlotBuffers(op)) {
       if (getSpace(slot.buffer) == ::mlir::neuron::MemorySpace::Hbm) {
         unsigned side = slot.slot == 0 ? 0 : 1;
-        instruction.code.hbm[side].variable = variableOf.lookup(slot.buffer);
+        auto variable = variableOf.find(slot.buffer);
+        if (variable == variableOf.end())
+          return op->emitOpError() << "expected HBM buffers that are arguments of the function or memref.alloc";
+        instruction.code.hbm[side].variable = variable->second;
         for (int64_t stride : cast<HbmPatternAttr>(tiles[slot.slot]).getIvStrides())
           instruction.hbmTerms[side].push_back({loopOf.lookup(op->getOperand(nextIv++)), stride});
         continue;

@@ -84,9 +84,8 @@ LogicalResult verifyReach(Operation *op, int64_t offset, ArrayRef<int64_t> sizes
 
 void ConstantOp::build(OpBuilder &builder, OperationState &state, RankedTensorType type, double splat) {
   Type element = type.getElementType();
-  Attribute value = isa<FloatType>(element)
-                        ? Attribute(builder.getFloatAttr(element, splat))
-                        : Attribute(builder.getIntegerAttr(element, static_cast<int64_t>(splat)));
+  Attribute value = isa<FloatType>(element) ? Attribute(builder.getFloatAttr(element, splat))
+                                            : Attribute(builder.getIntegerAttr(element, static_cast<int64_t>(splat)));
   build(builder, state, type, cast<ElementsAttr>(DenseElementsAttr::get(type, value)));
 }
 
@@ -121,6 +120,26 @@ std::optional<double> mlir::neuron::getSplatConstant(Value value) {
 LogicalResult IotaOp::verify() {
   if (static_cast<int64_t>(getSteps().size()) != getType().getRank())
     return emitOpError() << "expected " << getType().getRank() << " steps but got " << getSteps().size();
+  Type element = getType().getElementType();
+  if (!element.isF32() && (element.isInteger(1) || !isa<IntegerType>(element)))
+    return emitOpError() << "iota_c1: expected an integer or f32 element type but got " << element;
+  // Values reach past 64 bits before the range is known.
+  __int128 low = static_cast<int64_t>(getOffset()), high = low;
+  for (auto [size, step] : llvm::zip(getType().getShape(), getSteps())) {
+    if (size == 0)
+      return success();
+    (step < 0 ? low : high) += static_cast<__int128>(step) * (size - 1);
+  }
+  unsigned bits = element.isF32() ? 24 : element.getIntOrFloatBitWidth() - !element.isUnsignedInteger();
+  __int128 end = static_cast<__int128>(1) << bits;
+  __int128 least = element.isUnsignedInteger() ? 0 : -end, most = element.isF32() ? end : end - 1;
+  if (low < least || high > most) {
+    auto text = [](__int128 value) {
+      return llvm::toString(APInt(128, {uint64_t(value), uint64_t(value >> 64)}), 10, true);
+    };
+    return emitOpError() << "iota_c1: expected values within [" << text(least) << ", " << text(most) << "] but got ["
+                         << text(low) << ", " << text(high) << "]";
+  }
   return success();
 }
 
@@ -388,6 +407,9 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &state) {
     return failure();
   state.addTypes(resultTypes);
   OpBuilder builder(parser.getContext());
+  // `{}` parses to a region without a block.
+  if (state.regions.front()->empty())
+    state.regions.front()->emplaceBlock();
   Block &body = state.regions.front()->front();
   if (body.empty() || !body.back().hasTrait<OpTrait::IsTerminator>()) {
     builder.setInsertionPointToEnd(&body);
@@ -436,7 +458,17 @@ LogicalResult KernelOp::verify() {
 // Tiles
 //===--------------------------------------------------------------------------------------------------------------===//
 
+/// A buffer without a memory space is in HBM.
+static LogicalResult verifyInHbm(Operation *op, Value buffer) {
+  auto space = dyn_cast_or_null<MemorySpaceAttr>(cast<MemRefType>(buffer.getType()).getMemorySpace());
+  if (space && space.getValue() != MemorySpace::Hbm)
+    return op->emitOpError() << "expected a buffer in hbm but got " << buffer.getType();
+  return success();
+}
+
 template <typename OpTy> static LogicalResult verifyHbmAccess(OpTy op, RankedTensorType tile, bool isStore) {
+  if (failed(verifyInHbm(op, op.getBuffer())))
+    return failure();
   if (op.getIvs().size() != op.getIvStrides().size())
     return op.emitOpError() << "expected one stride per loop counter but got " << op.getIvStrides().size() << " for "
                             << op.getIvs().size();
@@ -463,6 +495,8 @@ void StoreOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffec
 }
 
 LogicalResult HbmCopyOp::verify() {
+  if (failed(verifyInHbm(*this, getSource())) || failed(verifyInHbm(*this, getDestination())))
+    return failure();
   if (getSourceIvs().size() != getSourceIvStrides().size() ||
       getDestinationIvs().size() != getDestinationIvStrides().size())
     return emitOpError() << "expected one stride per loop counter";

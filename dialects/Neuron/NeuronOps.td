@@ -15,8 +15,9 @@ include "dialects/Neuron/NeuronEnums.td"
 
 // i1 is bool (stored as one byte, 0 or 1); ui8 is torch.uint8; signless integers are torch's signed ones.
 def Neuron_Element : AnyTypeOf<[F32, F16, BF16, F8E4M3FN, F8E5M2, I1, I8, UI8, I16, I32, I64], "element type">;
-def Neuron_Tensor : RankedTensorOf<[Neuron_Element]>;
-def Neuron_HbmBuffer : MemRefRankOf<[Neuron_Element], [1]>;
+def Neuron_Tensor : StaticShapeTensorOf<[Neuron_Element]>;
+def Neuron_HbmBuffer : ConfinedType<MemRefRankOf<[Neuron_Element], [1]>, [HasStaticShapePred],
+                                    "1D memref of element type values and static size">;
 
 class Neuron_Op<string mnemonic, list<Trait> traits = []> : Op<Neuron_Dialect, mnemonic, traits>;
 // Values only: no effects, so CSE and dead code elimination apply.
