@@ -1,5 +1,6 @@
 # Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# ruff: noqa: F821 (lit defines `config`)
 """The lit suites: dialects, passes and tools, checked with FileCheck.
 
 Run through ctest (`ctest -L lit`, one test a file) or by hand: `lit -v BUILD/test` or `lit -v BUILD/test/passes/Tile`.

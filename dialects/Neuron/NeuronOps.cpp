@@ -84,8 +84,13 @@ LogicalResult verifyReach(Operation *op, int64_t offset, ArrayRef<int64_t> sizes
 
 void ConstantOp::build(OpBuilder &builder, OperationState &state, RankedTensorType type, double splat) {
   Type element = type.getElementType();
-  Attribute value = isa<FloatType>(element) ? Attribute(builder.getFloatAttr(element, splat))
-                                            : Attribute(builder.getIntegerAttr(element, static_cast<int64_t>(splat)));
+  Attribute value;
+  if (isa<FloatType>(element))
+    value = builder.getFloatAttr(element, splat);
+  else if (element.isInteger(1)) // true for 0.5 too
+    value = builder.getBoolAttr(splat != 0);
+  else
+    value = builder.getIntegerAttr(element, static_cast<int64_t>(splat));
   build(builder, state, type, cast<ElementsAttr>(DenseElementsAttr::get(type, value)));
 }
 
