@@ -35,7 +35,8 @@ namespace {
 class Execution {
 public:
   Execution(const LoadedProgram &program, Machine &machine, WorkerPool &pool, const ExecuteOptions &options)
-      : program_(program.impl()), neff_(*program_.neff), machine_(machine), pool_(pool), options_(options) {}
+      : program_(program.impl()), neff_(*program_.neff), machine_(machine), pool_(pool), options_(options),
+        batch_(machine, pool) {}
 
   Status run() {
     for (int s = 0; s < kNumStreams; ++s)
@@ -51,8 +52,10 @@ public:
         progress |= executed_ != before;
         done &= states_[s].ended;
       }
-      if (done)
+      if (done) {
+        batch_.run();
         return Status::success();
+      }
       if (!progress)
         return deadlock();
     }
@@ -119,6 +122,11 @@ private:
     switch (step.kind) {
     case Step::Kind::Tile: {
       const TileOp &op = *step.tile;
+      if (step.locality.isLocal()) {
+        batch_.add(step.locality, op);
+        break;
+      }
+      batch_.run();
       if (op.nanoseconds() > WorkerPool::kMinNanoseconds)
         pool_.run(op.units(), op.unitAlignment(),
                   [&](Worker &worker, int64_t begin, int64_t end) { op.run(machine_, worker, int(begin), int(end)); });
@@ -129,11 +137,12 @@ private:
       break;
     }
     case Step::Kind::Dma:
-      if (!executeDma(stream, *step.dma, state))
+      if (!executeDma(stream, step, state))
         return false;
       break;
     case Step::Kind::RegisterLoad:
     case Step::Kind::RegisterStore:
+      batch_.run();
       if (!executeRegisterMove(stream, step, state))
         return false;
       break;
@@ -164,12 +173,18 @@ private:
     return true;
   }
 
-  bool executeDma(int stream, const DmaOp &op, const SequencerState &state) {
+  bool executeDma(int stream, const Step &step, const SequencerState &state) {
+    const DmaOp &op = *step.dma;
     DmaOp::Transfer transfer;
     if (!op.resolveTransfer(machine_, neff_, state, pool_.main(), transfer))
       return failFromWorker(stream);
-    // About 10 bytes per nanosecond.
-    if (op.bytes() / 10 > WorkerPool::kMinNanoseconds)
+    if (step.locality.isLocal()) {
+      if (!transfer.empty)
+        batch_.add(step.locality, op, transfer);
+      return true;
+    }
+    batch_.run();
+    if (op.bytes() / kDmaBytesPerNanosecond > WorkerPool::kMinNanoseconds)
       pool_.run(op.units(), 1, [&](Worker &worker, int64_t begin, int64_t end) {
         op.run(transfer, machine_, neff_, worker, begin, end);
       });
@@ -183,7 +198,7 @@ private:
     const isa::TilePattern &tile = instruction.tiles[0];
     if (tile.space != isa::MemorySpace::Hbm)
       return machine_.base + program_.layout.offset(tile.space, tile.startPartition, tile.byteOffset);
-    const isa::HbmPattern &pattern = instruction.hbm[0];
+    const isa::HbmPattern &pattern = instruction.hbm[registerOperandSide(instruction.opcode)];
     const neff::Variable &variable = neff_.variables[pattern.variable];
     const std::optional<ByteRange> range = byteRange(resolve(pattern, state), 4);
     if (!range || range->begin < 0 || range->end > variable.bytes || range->end - range->begin != 4) {
@@ -239,6 +254,7 @@ private:
   Machine &machine_;
   WorkerPool &pool_;
   const ExecuteOptions &options_;
+  Batch batch_;
   std::array<SequencerState, kNumStreams> states_ = {};
   std::array<int32_t, isa::kNumSemaphores> semaphores_ = {};
   uint64_t executed_ = 0;

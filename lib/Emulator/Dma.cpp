@@ -9,6 +9,10 @@
 
 #include "neuron/Support/Text.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace neuroncore::emulator {
 
 using isa::Dtype;
@@ -148,13 +152,22 @@ DmaOp::DmaOp(const Instruction &instruction, const ImageLayout &layout)
   if (!isIndexed_ && (!dst_.isHbm || isStatic(instruction.hbm[0])) && (!src_.isHbm || isStatic(instruction.hbm[1]))) {
     staticPlan_ = planTransfer(src_.pattern, src_.bytes, dst_.pattern, dst_.bytes);
     units_ = staticPlan_->nested ? staticPlan_->loops[0].count : 1;
+    dividesByPartition_ = staticPlan_->nested;
+    for (int i = 0; i < 2; ++i) {
+      const isa::TilePattern &tile = instruction.tiles[i];
+      const TransferLoop &loop = staticPlan_->nested ? staticPlan_->loops[0] : TransferLoop{};
+      if (tile.space != MemorySpace::Hbm)
+        dividesByPartition_ &=
+            loop.count == tile.numPartitions && (i == 0 ? loop.dstStep : loop.srcStep) == layout.stride(tile.space);
+    }
+    dividesByPartition_ &= !(dst_.isHbm && src_.isHbm);
   }
 }
 
 bool DmaOp::resolveTransfer(const Machine &machine, const neff::Neff &neff, const SequencerState &state, Worker &worker,
                             Transfer &transfer) const {
   const auto resolveSide = [&](const Side &side, const isa::HbmPattern &pattern, ResolvedHbm &resolved,
-                               const char *name) -> uint8_t * {
+                               HostRange &touched, const char *name) -> uint8_t * {
     if (!side.isHbm)
       return machine.base + side.imageOffset;
     resolved = resolve(pattern, state);
@@ -179,16 +192,42 @@ bool DmaOp::resolveTransfer(const Machine &machine, const neff::Neff &neff, cons
       return nullptr;
     }
     transfer.empty |= resolved.isEmpty();
+    touched = {machine.variables[side.variable] + range->begin, machine.variables[side.variable] + range->end};
     return machine.variables[side.variable] + resolved.offset;
   };
-  transfer.dstBase = resolveSide(dst_, instruction_.hbm[0], transfer.dst, "destination");
+  transfer.dstBase = resolveSide(dst_, instruction_.hbm[0], transfer.dst, transfer.dstRange, "destination");
   if (!transfer.dstBase)
     return false;
-  transfer.srcBase = resolveSide(src_, instruction_.hbm[1], transfer.src, "source");
+  transfer.srcBase = resolveSide(src_, instruction_.hbm[1], transfer.src, transfer.srcRange, "source");
   return transfer.srcBase != nullptr;
 }
 
 namespace {
+
+/// memcpy that does not bring the destination's lines into the caches.
+void copyStreaming(uint8_t *dst, const uint8_t *src, size_t n) {
+#if defined(__SSE2__)
+  constexpr size_t kLine = 64;
+  const size_t head = std::min(n, size_t(-reinterpret_cast<uintptr_t>(dst)) % kLine);
+  std::memcpy(dst, src, head);
+  size_t i = head;
+  for (; i + kLine <= n; i += kLine) {
+    const __m128i *from = reinterpret_cast<const __m128i *>(src + i);
+    __m128i *to = reinterpret_cast<__m128i *>(dst + i);
+    const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
+    const __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
+    _mm_stream_si128(to, a);
+    _mm_stream_si128(to + 1, b);
+    _mm_stream_si128(to + 2, c);
+    _mm_stream_si128(to + 3, d);
+  }
+  std::memcpy(dst + i, src + i, n - i);
+  // Other threads may read the bytes after an ordinary release.
+  _mm_sfence();
+#else
+  std::memcpy(dst, src, n);
+#endif
+}
 
 template <typename T> void copyStrided(const uint8_t *src, int64_t srcStep, uint8_t *dst, int64_t dstStep, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
@@ -227,7 +266,12 @@ void DmaOp::copyRun(const uint8_t *src, int64_t srcStep, uint8_t *dst, int64_t d
                     Worker &worker) const {
   if (src_.dtype == dst_.dtype) {
     if (srcStep == src_.bytes && dstStep == dst_.bytes) {
-      std::memmove(dst, src, size_t(n) * src_.bytes);
+      constexpr int64_t kMinStreamedRow = 1024;
+      // A transfer within HBM may overlap itself.
+      if (isStreaming_ && !src_.isHbm && n * src_.bytes >= kMinStreamedRow)
+        copyStreaming(dst, src, size_t(n) * src_.bytes);
+      else
+        std::memmove(dst, src, size_t(n) * src_.bytes);
       return;
     }
     switch (src_.bytes) {

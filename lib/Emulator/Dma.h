@@ -31,6 +31,16 @@ struct TransferPlan {
 };
 TransferPlan planTransfer(const Pattern &src, int srcBytes, const Pattern &dst, int dstBytes);
 
+/// What a transfer is taken to move per nanosecond of host time.
+inline constexpr int64_t kDmaBytesPerNanosecond = 10;
+/// An HBM variable of this size does not stay in the caches of a host.
+inline constexpr int64_t kStreamedVariableBytes = int64_t(32) << 20;
+
+/// Addresses of the host; empty if begin == end.
+struct HostRange {
+  const uint8_t *begin = nullptr, *end = nullptr;
+};
+
 class DmaOp {
 public:
   /// `instruction` must outlive the operation.
@@ -43,6 +53,8 @@ public:
     const uint8_t *srcBase = nullptr;
     uint8_t *dstBase = nullptr;
     ResolvedHbm src, dst;
+    /// What the HBM sides touch.
+    HostRange srcRange, dstRange;
     bool empty = false;
   };
   /// Checks sizes and bounds; on failure the worker holds the error.
@@ -51,6 +63,14 @@ public:
   /// Moves rows [begin, end) of units().
   void run(const Transfer &transfer, Machine &machine, const neff::Neff &neff, Worker &worker, int64_t begin,
            int64_t end) const;
+  /// Whether unit p is partition p of each tile, for any registers.
+  bool dividesByPartition() const { return dividesByPartition_; }
+  /// run() for such a transfer, from the bases alone.
+  void runStatic(const uint8_t *src, uint8_t *dst, Worker &worker, int64_t begin, int64_t end) const {
+    runNested(*staticPlan_, src, dst, worker, begin, end);
+  }
+  /// The destination is too large to be read again from the host's caches: long rows are written past them.
+  void setStreaming() { isStreaming_ = true; }
   /// The outermost loop, along which a transfer may be divided.
   int64_t units() const { return units_; }
   int64_t bytes() const { return bytes_; }
@@ -80,6 +100,8 @@ private:
   const isa::Instruction &instruction_;
   Side dst_, src_;
   bool isIndexed_ = false;
+  bool dividesByPartition_ = false;
+  bool isStreaming_ = false;
   Operand index_;
   /// Valid when no step or count comes from a register.
   std::optional<TransferPlan> staticPlan_;

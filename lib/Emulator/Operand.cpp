@@ -57,6 +57,14 @@ Operand::Operand(const isa::TilePattern &tile, const ImageLayout &image)
       dtype(tile.dtype), bytes(isa::dtypeBytes(tile.dtype)), partitions(tile.numPartitions),
       startPartition(tile.startPartition), n(tile.elementsPerPartition()), free(freePattern(tile, 0, kMaxFreeDims)) {}
 
+bool mayWriteWhileReading(const Operand &out, const Operand &in) {
+  if (out.offset == in.offset && out.bytes == in.bytes)
+    return true;
+  // Rows are in the same order, so only the places within a partition count.
+  const int64_t outBegin = out.offset % out.stride, inBegin = in.offset % in.stride;
+  return out.stride != in.stride || outBegin + out.n * out.bytes <= inBegin || inBegin + in.n * in.bytes <= outBegin;
+}
+
 bool storageOf(Dtype dtype, Storage &storage) {
   if (dtype == Dtype::F32)
     storage = Storage::F32;

@@ -66,6 +66,10 @@ struct Operand {
   uint8_t *row(uint8_t *base, int64_t partition) const { return base + offset + partition * stride; }
 };
 
+/// Whether a kernel may write contiguous rows of `out` while it reads those of `in` from left to right: they are apart,
+/// or element i of one is element i of the other.
+bool mayWriteWhileReading(const Operand &out, const Operand &in);
+
 /// True for the element types that kernels read and write in place.
 bool storageOf(isa::Dtype dtype, Storage &storage);
 

@@ -127,9 +127,9 @@ Status checkReferences(const neff::Neff &neff, int stream, uint32_t index) {
   const Instruction &instruction = neff.program[stream][index];
   for (int i = 0; i < 2; ++i) {
     const bool isHbm = instruction.tiles[i].space == isa::MemorySpace::Hbm;
-    // register_load and register_store have one operand in slot 0, whose pattern is hbm[0].
-    if (isHbm && instruction.hbm[i].variable >= neff.variables.size())
-      return Error(ErrorKind::InvalidInput, cat("variable ", instruction.hbm[i].variable,
+    const int side = instruction.opcode == Opcode::RegisterLoad ? registerOperandSide(instruction.opcode) : i;
+    if (isHbm && instruction.hbm[side].variable >= neff.variables.size())
+      return Error(ErrorKind::InvalidInput, cat("variable ", instruction.hbm[side].variable,
                                                 " does not exist; the NEFF has ", neff.variables.size()));
   }
   if (instruction.opcode == Opcode::SemaphoreRangeClear &&
@@ -180,12 +180,17 @@ Expected<std::shared_ptr<const LoadedProgram>> LoadedProgram::load(std::shared_p
         if (!op)
           return op.error().withContext(describeInstruction(source, s, i));
         step.tile = op->get();
+        step.locality = Locality::ofTile(instruction, impl->layout);
         impl->tileOps.push_back(std::move(*op));
       } else if (step.kind == Step::Kind::Dma) {
         if (Status status = DmaOp::check(instruction); !status)
           return status.error().withContext(describeInstruction(source, s, i));
         impl->dmaOps.push_back(std::make_unique<DmaOp>(instruction, impl->layout));
+        if (instruction.tiles[0].space == isa::MemorySpace::Hbm &&
+            source.variables[instruction.hbm[0].variable].bytes >= kStreamedVariableBytes)
+          impl->dmaOps.back()->setStreaming();
         step.dma = impl->dmaOps.back().get();
+        step.locality = Locality::ofTransfer(instruction, *step.dma, impl->layout);
       } else if (step.kind == Step::Kind::RegisterLoad) {
         step.isRecorded = deciding[instruction.rd];
         impl->pathDependsOnData |= step.isRecorded;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/Emulator/Batch.h"
 #include "lib/Emulator/Dma.h"
 #include "lib/Emulator/Machine.h"
 #include "neuron/Emulator/Emulator.h"
@@ -27,6 +28,7 @@ struct Step {
   const isa::Instruction *instruction = nullptr;
   const TileOp *tile = nullptr;
   const DmaOp *dma = nullptr;
+  Locality locality;
 };
 
 struct LoadedProgram::Impl {
@@ -38,6 +40,9 @@ struct LoadedProgram::Impl {
   std::vector<std::unique_ptr<DmaOp>> dmaOps;
   bool pathDependsOnData = false;
 };
+
+/// Which HBM pattern belongs to the only operand of register_load (a source: 1) and register_store (a destination: 0).
+inline int registerOperandSide(isa::Opcode opcode) { return opcode == isa::Opcode::RegisterLoad ? 1 : 0; }
 
 ImageLayout layoutOf(const target::MachineModel &model);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include <ctime>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "lib/Runtime/Model.h"
@@ -125,6 +126,8 @@ std::optional<Task::Result> Device::takeError() {
 }
 
 void Device::threadMain() {
+  // What profilers and debuggers show.
+  pthread_setname_np(pthread_self(), cat("neuron:", index_).c_str());
   while (true) {
     // Spin without the lock while nothing has arrived, then sleep.
     std::optional<Task> task;

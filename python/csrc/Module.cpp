@@ -83,6 +83,7 @@ void bindDevices(py::module_ &module) {
                            static_cast<int>(stream.device_type()));
   });
   module.def("set_check_mode", &setCheckMode);
+  module.def("set_worker_threads", &setWorkerThreads);
   module.def("default_generator", [](int device) {
     return py::reinterpret_steal<py::object>(THPGenerator_initDefaultGenerator(defaultGenerator(device)));
   });

@@ -117,6 +117,13 @@ void setCheckMode(bool enabled) {
   TORCH_CHECK(status == NRT_SUCCESS, "switching the checked mode failed: ", describe(status));
 }
 
+void setWorkerThreads(int threads) {
+  ensureUsable();
+  TORCH_CHECK(threads >= 0, "expected 0 or more worker threads but got ", threads);
+  const NRT_STATUS status = open_neuron_set_worker_threads(static_cast<uint32_t>(threads));
+  TORCH_CHECK(status == NRT_SUCCESS, "setting the number of worker threads failed: ", describe(status));
+}
+
 std::unique_ptr<Model> Model::load(std::string neff, int device) {
   ensureUsable();
   std::unique_ptr<Model> model(new Model);

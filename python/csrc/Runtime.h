@@ -115,6 +115,8 @@ MemoryInfo memoryInfo(int device);
 
 /// Whether the runtime checks executions for hazards (slow); see docs/Emulator.md.
 void setCheckMode(bool enabled);
+/// Host threads that share the work of one instruction; 0: the runtime decides. Results do not depend on it.
+void setWorkerThreads(int threads);
 
 } // namespace neuroncore::device
 

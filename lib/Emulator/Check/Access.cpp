@@ -238,7 +238,8 @@ std::string AccessTable::collect(int stream, uint32_t pc, const SequencerState &
     if (side >= info.numTiles || instruction.tiles[side].space != MemorySpace::Hbm)
       continue;
     const bool isWrite = info.tiles[side].writes();
-    std::string error = addHbm(instruction, side, isWrite, isIndexed, state, accesses);
+    // The pattern of a source is the second, also if it is the only operand (register_load).
+    std::string error = addHbm(instruction, isWrite ? 0 : 1, isWrite, isIndexed, state, accesses);
     if (!error.empty())
       return error;
   }

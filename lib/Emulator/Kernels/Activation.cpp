@@ -167,6 +167,54 @@ template <class F> void applyFunction(int64_t n, const float *in, float *out) {
   }
 }
 
+/// See ActivationKernel.
+template <class F, class In, class Out, bool kSums>
+void activationRow(int64_t n, const In *in, float scale, float bias, Out *out, float *partials) {
+  const int64_t lanes = hn::Lanes(floatTag);
+  const Vector s = constant(scale), b = constant(bias);
+  const auto add = [&](Vector v, int64_t i) {
+    float *partial = partials + i % kReductionPartials;
+    hn::StoreU(hn::Add(hn::LoadU(floatTag, partial), v), floatTag, partial);
+  };
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const Vector v0 = F::apply(fusedMultiplyAdd(loadVector(in + i), s, b));
+    const Vector v1 = F::apply(fusedMultiplyAdd(loadVector(in + i + lanes), s, b));
+    if constexpr (kSums) {
+      add(v0, i);
+      add(v1, i + lanes);
+    }
+    storeVector(v0, out + i);
+    storeVector(v1, out + i + lanes);
+  }
+  for (; i < n; i += lanes) {
+    const Vector v = F::apply(fusedMultiplyAdd(loadVector(in + i), s, b));
+    const int64_t count = n - i < lanes ? n - i : lanes;
+    if constexpr (kSums) {
+      float values[hn::MaxLanes(floatTag)];
+      hn::StoreU(v, floatTag, values);
+      for (int64_t j = 0; j < count; ++j)
+        partials[(i + j) % kReductionPartials] += values[j];
+    }
+    storePartial(v, out + i, size_t(count));
+  }
+}
+
+template <class F, class In, class Out>
+void fusedActivation(int64_t n, const void *in, float scale, float bias, void *out, float *partials) {
+  if (partials)
+    activationRow<F, In, Out, true>(n, static_cast<const In *>(in), scale, bias, static_cast<Out *>(out), partials);
+  else
+    activationRow<F, In, Out, false>(n, static_cast<const In *>(in), scale, bias, static_cast<Out *>(out), nullptr);
+}
+
+template <class F> void addFusedActivation(FunctionTable &table, ActivationFunction which) {
+  table.fusedActivation[int(which)][0][0] = fusedActivation<F, float, float>;
+  table.fusedActivation[int(which)][0][1] = fusedActivation<F, float, uint16_t>;
+  table.fusedActivation[int(which)][1][0] = fusedActivation<F, uint16_t, float>;
+  table.fusedActivation[int(which)][1][1] = fusedActivation<F, uint16_t, uint16_t>;
+}
+
 void scaleAndAdd(int64_t n, const float *a, float scale, float bias, float *to) {
   const int64_t lanes = hn::Lanes(floatTag);
   const Vector s = constant(scale), b = constant(bias);
@@ -214,6 +262,11 @@ FunctionTable makeFunctionTable() {
   activation(ActivationFunction::GeluDx, applyFunction<GeluDerivativeFunction>);
   activation(ActivationFunction::SiluDx, applyFunction<SiluDerivativeFunction>);
   activation(ActivationFunction::ErfDx, applyFunction<ErfDerivativeFunction>);
+  // Only functions without a documented range.
+  addFusedActivation<CopyFunction>(table, ActivationFunction::Copy);
+  addFusedActivation<SquareFunction>(table, ActivationFunction::Square);
+  addFusedActivation<ReluFunction>(table, ActivationFunction::Relu);
+  addFusedActivation<ExpFunction>(table, ActivationFunction::Exp);
   const auto unary = [&](FloatUnaryFunction which, FunctionKernel kernel) { table.floatUnary[int(which)] = kernel; };
   unary(FloatUnaryFunction::Log, applyFunction<LogFunction>);
   unary(FloatUnaryFunction::Log2, applyFunction<Log2Function>);

@@ -110,6 +110,28 @@ void tensorScalar(int64_t rows, int64_t n, ConstRows a, RowScalars s0, RowScalar
   }
 }
 
+template <class Op0, class Op1, class A, class B, class O>
+void scalarTensorTensor(int64_t rows, int64_t n, ConstRows a, RowScalars s, ConstRows b, MutableRows out) {
+  const int64_t lanes = hn::Lanes(floatTag);
+  for (int64_t r = 0; r < rows; ++r) {
+    const A *pa = reinterpret_cast<const A *>(static_cast<const char *>(a.base) + r * a.stride);
+    const B *pb = reinterpret_cast<const B *>(static_cast<const char *>(b.base) + r * b.stride);
+    O *po = reinterpret_cast<O *>(static_cast<char *>(out.base) + r * out.stride);
+    const Vector x = constant(s.at(r));
+    int64_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+      const Vector v0 = Op1::apply(Op0::apply(loadVector(pa + i), x), loadVector(pb + i));
+      const Vector v1 = Op1::apply(Op0::apply(loadVector(pa + i + lanes), x), loadVector(pb + i + lanes));
+      storeVector(v0, po + i);
+      storeVector(v1, po + i + lanes);
+    }
+    for (; i + lanes <= n; i += lanes)
+      storeVector(Op1::apply(Op0::apply(loadVector(pa + i), x), loadVector(pb + i)), po + i);
+    if (i < n)
+      storePartial(Op1::apply(Op0::apply(loadVector(pa + i), x), loadVector(pb + i)), po + i, n - i);
+  }
+}
+
 /// pow as in C, through double: correctly rounded but for rare ties.
 void powerRows(int64_t rows, int64_t n, ConstRows a, ConstRows b, MutableRows out) {
   for (int64_t r = 0; r < rows; ++r) {
@@ -246,11 +268,37 @@ template <class Op0, class Op1> void addPair(ElementwiseTable &table, int first,
   table.pair[first][second][1][1] = tensorScalar<Op0, Op1, uint16_t, uint16_t>;
 }
 
+template <class Op0, class Op1, class A, class B>
+void addScalarTensor(ScalarTensorTensorKernel (&kernels)[kNumStorages]) {
+  kernels[0] = scalarTensorTensor<Op0, Op1, A, B, float>;
+  kernels[1] = scalarTensorTensor<Op0, Op1, A, B, uint16_t>;
+}
+
+template <class Op0, class Op1>
+void addScalarTensors(ScalarTensorTensorKernel (&kernels)[kNumStorages][kNumStorages][kNumStorages]) {
+  addScalarTensor<Op0, Op1, float, float>(kernels[0][0]);
+  addScalarTensor<Op0, Op1, float, uint16_t>(kernels[0][1]);
+  addScalarTensor<Op0, Op1, uint16_t, float>(kernels[1][0]);
+  addScalarTensor<Op0, Op1, uint16_t, uint16_t>(kernels[1][1]);
+}
+
+template <class Op0> void addScalarTensorOperators(ElementwiseTable &table, int first) {
+  addScalarTensors<Op0, Add>(table.scalarTensorTensor[first][0]);
+  addScalarTensors<Op0, Subtract>(table.scalarTensorTensor[first][1]);
+  addScalarTensors<Op0, Reversed<Subtract>>(table.scalarTensorTensor[first][2]);
+  addScalarTensors<Op0, Multiply>(table.scalarTensorTensor[first][3]);
+}
+
+/// One operator alone, between all storages.
+template <class Op> void addSingle(ElementwiseTable &table, int index) {
+  addPair<Op, Bypass>(table, index, 0);
+  table.pair[index][0][0][1] = tensorScalar<Op, Bypass, float, uint16_t>;
+  table.pair[index][0][1][0] = tensorScalar<Op, Bypass, uint16_t, float>;
+}
+
 /// The order is that of pairIndex. Mixed types have kernels for single operators only.
 template <class Op0> void addPairs(ElementwiseTable &table, int first) {
-  addPair<Op0, Bypass>(table, first, 0);
-  table.pair[first][0][0][1] = tensorScalar<Op0, Bypass, float, uint16_t>;
-  table.pair[first][0][1][0] = tensorScalar<Op0, Bypass, uint16_t, float>;
+  addSingle<Op0>(table, first);
   addPair<Op0, Add>(table, first, 1);
   addPair<Op0, Reversed<Subtract>>(table, first, 2);
   addPair<Op0, Multiply>(table, first, 3);
@@ -265,16 +313,19 @@ ElementwiseTable makeElementwiseTable() {
   addFused<Multiply>(table, AluOp::Multiply);
   addFused<Maximum>(table, AluOp::Maximum);
   addFused<Minimum>(table, AluOp::Minimum);
+  addFused<Divide>(table, AluOp::Divide);
   table.tensorTensor[int(AluOp::Power)][0][0][0] = powerRows;
   // A leading bypass is not here, except alone: the caller moves the second operator to the front.
-  addPair<Bypass, Bypass>(table, 0, 0);
-  table.pair[0][0][0][1] = tensorScalar<Bypass, Bypass, float, uint16_t>;
-  table.pair[0][0][1][0] = tensorScalar<Bypass, Bypass, uint16_t, float>;
+  addSingle<Bypass>(table, 0);
   addPairs<Add>(table, 1);
   addPairs<Reversed<Subtract>>(table, 2);
   addPairs<Multiply>(table, 3);
   addPairs<Maximum>(table, 4);
   addPairs<Minimum>(table, 5);
+  addSingle<Divide>(table, 6);
+  addSingle<Reversed<Divide>>(table, 7);
+  addScalarTensorOperators<Add>(table, 0);
+  addScalarTensorOperators<Multiply>(table, 1);
   table.anyTensorTensor = anyTensorTensor;
   table.anyTensorScalar = anyTensorScalar;
   table.powerScalar[0] = powerScalarRows<false>;
@@ -332,6 +383,8 @@ int pairIndex(isa::AluOp op, bool reverse, bool &negate) {
     return reverse ? 2 : 1;
   case isa::AluOp::Multiply:
     return 3;
+  case isa::AluOp::Divide:
+    return reverse ? 7 : 6;
   case isa::AluOp::Maximum: // reversed differs in the sign of an equal zero and in which NaN
     return reverse ? -1 : 4;
   case isa::AluOp::Minimum:

@@ -51,13 +51,19 @@ using TensorTensorKernel = void (*)(int64_t rows, int64_t n, ConstRows a, ConstR
 using TensorScalarKernel = void (*)(int64_t rows, int64_t n, ConstRows a, RowScalars s0, RowScalars s1,
                                     MutableRows out);
 
+using ScalarTensorTensorKernel = void (*)(int64_t rows, int64_t n, ConstRows a, RowScalars s, ConstRows b,
+                                          MutableRows out);
+
 struct ElementwiseTable {
   /// [op][a][b][out]: frequent operators, and power on fp32; null otherwise.
   TensorTensorKernel tensorTensor[kNumAluOps][kNumStorages][kNumStorages][kNumStorages];
   /// Two scalar operators in one pass: [pair index of op0][pair index of op1][in][out], see pairIndex; null where there
-  /// is none.
-  static constexpr int kPairOperators = 6;
+  /// is none. Each operator alone (the second a bypass) has all storages.
+  static constexpr int kPairOperators = 8;
   TensorScalarKernel pair[kPairOperators][kPairOperators][kNumStorages][kNumStorages];
+  /// (a op0 scalar) op1 b in one pass: [op0: 0 add, 1 multiply][op1: 0 add, 1 subtract, 2 reversed subtract, 3
+  /// multiply][a][b][out].
+  ScalarTensorTensorKernel scalarTensorTensor[2][4][kNumStorages][kNumStorages][kNumStorages];
   TensorScalarKernel powerScalar[2]; // [reverse]
   /// The other fp32 operators.
   void (*anyTensorTensor)(isa::AluOp op, int64_t rows, int64_t n, ConstRows a, ConstRows b, MutableRows out);
@@ -83,9 +89,15 @@ int pairIndex(isa::AluOp op, bool reverse, bool &negate);
 /// out = f(in), fp32, full range; in and out may be the same.
 using FunctionKernel = void (*)(int64_t n, const float *in, float *out);
 
+/// out = f(in * scale + bias) along one row of [in][out] storage. If `partials` is not null, element i of the fp32
+/// result is added to partials[i mod 64].
+using ActivationKernel = void (*)(int64_t n, const void *in, float scale, float bias, void *out, float *partials);
+
 struct FunctionTable {
   /// By isa::ActivationFunction, without the documented input ranges.
   FunctionKernel activation[kNumActivations];
+  /// Frequent cheap functions in one pass over memory; null for the others.
+  ActivationKernel fusedActivation[kNumActivations][kNumStorages][kNumStorages];
   /// By isa::FloatUnaryFunction; null: no vector form.
   FunctionKernel floatUnary[64];
   /// to[i] = a[i] * scale + bias, rounded once. A bias of -0 adds nothing.

@@ -194,15 +194,25 @@ public:
                {}),
         op_(instruction.op1), reverse_(instruction.reverse1) {
     const Operand *operands[] = {&a_, &b_, &out_};
+    units_ = out_.partitions;
+    nanoseconds_ = estimate(out_, 2 * kSimpleNsPerElement);
+    if (findFused(instruction, context))
+      return;
     plan_ = planBlocks(operands, false);
     // The intermediate value needs a buffer: blocks of at most one buffer even when everything is in place.
     plan_.columns = std::min<int64_t>(plan_.columns, kStageElements);
     plan_.rows = std::max<int64_t>(1, kStageElements / plan_.columns);
-    units_ = out_.partitions;
-    nanoseconds_ = estimate(out_, 2 * kSimpleNsPerElement);
   }
 
   void run(Machine &machine, Worker &worker, int begin, int end) const override {
+    if (fused_) {
+      uint8_t *base = machine.base;
+      RowScalars scalars = scalar_.rows(base, begin);
+      scalars.flip = negate_ ? 0x80000000u : 0;
+      fused_(end - begin, out_.n, {a_.row(base, begin), a_.stride}, scalars, {b_.row(base, begin), b_.stride},
+             {out_.row(base, begin), out_.stride});
+      return;
+    }
     const Operand *inputs[] = {&a_, &b_};
     forBlocks(plan_, inputs, out_, machine, worker, begin, end,
               [&](int64_t rows, int64_t columns, const ConstRows *in, MutableRows out, int64_t row) {
@@ -218,11 +228,34 @@ public:
   }
 
 private:
+  /// The one-pass kernel: contiguous rows of fp32 or bf16 and frequent operators.
+  bool findFused(const Instruction &instruction, const DecodeContext &context) {
+    Storage a, b, out;
+    if (!a_.isContiguous() || !b_.isContiguous() || !out_.isContiguous() || !storageOf(a_.dtype, a) ||
+        !storageOf(b_.dtype, b) || !storageOf(out_.dtype, out) || !mayWriteWhileReading(out_, a_) ||
+        !mayWriteWhileReading(out_, b_))
+      return false;
+    const int first = pairIndex(instruction.op0, instruction.reverse0, negate_);
+    const int row = first == 1 ? 0 : first == 3 ? 1 : -1;
+    const int column = op_ == AluOp::Add        ? 0
+                       : op_ == AluOp::Subtract ? (reverse_ ? 2 : 1)
+                       : op_ == AluOp::Multiply ? 3
+                                                : -1;
+    if (row < 0 || column < 0)
+      return false;
+    scalar_ = ScalarRef(instruction.scalars[0], instruction.tiles[1], context.layout);
+    fused_ = elementwiseTable().scalarTensorTensor[row][column][int(a)][int(b)][int(out)];
+    return true;
+  }
+
   Operand out_, a_, b_;
   BlockPlan plan_;
   ScalarSteps steps_;
   AluOp op_;
   bool reverse_;
+  ScalarTensorTensorKernel fused_ = nullptr;
+  ScalarRef scalar_;
+  bool negate_ = false;
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -330,6 +363,7 @@ protected:
   virtual void compute(Machine &machine, Worker &worker, int64_t rows, int64_t columns, ConstRows in, MutableRows out,
                        int64_t row, bool flat) const = 0;
   Operand out_, in_;
+  RunningReduction reduction_;
 
 private:
   static bool isPlain(const Operand &operand) { return operand.dtype == isa::Dtype::F32 && operand.isContiguous(); }
@@ -373,7 +407,6 @@ private:
   }
 
   BlockPlan plan_;
-  RunningReduction reduction_;
   bool scalarEngine_;
 };
 
@@ -412,6 +445,28 @@ public:
     if (instruction.scalars[1].kind == isa::ScalarOperand::Kind::None)
       bias_.value = -0.0f;
     nanoseconds_ = estimate(out_, 0.6);
+    Storage in, out;
+    // Short rows share a call in the general form.
+    if (out_.n >= kReductionPartials && in_.isContiguous() && out_.isContiguous() && storageOf(in_.dtype, in) &&
+        storageOf(out_.dtype, out) && mayWriteWhileReading(out_, in_))
+      fused_ = functionTable().fusedActivation[int(function_)][int(in)][int(out)];
+  }
+
+  void run(Machine &machine, Worker &worker, int begin, int end) const override {
+    if (!fused_) {
+      ReducingOp::run(machine, worker, begin, end);
+      return;
+    }
+    const int add = int(ReduceOp::Add);
+    float *partials = reduction_.needsValues() ? worker.partials : nullptr;
+    for (int64_t row = begin; row < end; ++row) {
+      std::fill_n(worker.partials, kReductionPartials, 0.0f);
+      fused_(out_.n, in_.row(machine.base, row), scale_.rows(machine.base, row).at(0),
+             bias_.rows(machine.base, row).at(0), out_.row(machine.base, row), partials);
+      if (reduction_.isActive())
+        reduction_.finish(row, partials ? reduceTable().finish[add](partials) : 0.0f, machine.scalarAccumulators,
+                          in_.startPartition, machine.base);
+    }
   }
   bool isValid() const { return functionTable().activation[int(function_)] != nullptr; }
 
@@ -428,6 +483,7 @@ protected:
 private:
   ScalarRef scale_, bias_;
   isa::ActivationFunction function_;
+  ActivationKernel fused_ = nullptr;
 };
 
 } // namespace

@@ -267,6 +267,7 @@ NRT_STATUS open_neuron_enqueue(nrt_model_t *model, const void *const *inputs, vo
 }
 
 NRT_STATUS open_neuron_set_check_mode(bool) { return NRT_SUCCESS; }
+NRT_STATUS open_neuron_set_worker_threads(uint32_t) { return NRT_SUCCESS; }
 
 NRT_STATUS open_neuron_model_timeline(nrt_model_t *model, uint64_t max_events,
                                       bool (*visit)(void *user, const open_neuron_event_t *event), void *user) {

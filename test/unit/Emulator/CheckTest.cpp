@@ -117,6 +117,7 @@ struct Pipeline {
         [&](int copy) {
           Instruction &load = tester.load(Engine::Sync, x[copy], in, copy * kTileBytes);
           load.hbm[1].terms[0] = {3, kTileBytes};
+          load.dgeMode = isa::DgeMode::Hardware;
           load.update = increment(copy);
           // The vector engine's count at the start of the pass, less what copies after the reader added: the reader of
           // the pass before. In the first pass 0 - 1 is below every count.
@@ -429,7 +430,9 @@ TEST(Check, OutOfBoundsAndConstantWrites) {
   ProgramTester tester;
   const int in = tester.addVariable("in", kTileBytes);
   tester.move(Engine::Sync, 1, 1);
-  tester.load(Engine::Sync, buffer(0), in).hbm[1].terms[0] = {1, 4};
+  Instruction &load = tester.load(Engine::Sync, buffer(0), in);
+  load.hbm[1].terms[0] = {1, 4};
+  load.dgeMode = isa::DgeMode::Hardware;
   CheckResult result = check(tester);
   ASSERT_TRUE(hasHazard(result, Hazard::Kind::OutOfBounds));
   EXPECT_NE(messages(result).find("outside variable 'in' of 32768 bytes"), std::string::npos) << messages(result);

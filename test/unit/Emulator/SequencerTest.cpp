@@ -268,10 +268,10 @@ TEST(Sequencer, ControlTraceHoldsDecidingLoads) {
     Instruction &load = tester.control(Engine::Sync, Opcode::RegisterLoad);
     load.rd = uint8_t(1 + i);
     load.tiles[0].space = MemorySpace::Hbm;
-    load.hbm[0].variable = uint16_t(in);
-    load.hbm[0].dtype = Dtype::I32;
-    load.hbm[0].byteOffset = 4 * i;
-    load.hbm[0].step[4] = 4;
+    load.hbm[1].variable = uint16_t(in);
+    load.hbm[1].dtype = Dtype::I32;
+    load.hbm[1].byteOffset = 4 * i;
+    load.hbm[1].step[4] = 4;
   }
   // r1 decides a loop; r2 decides nothing.
   const uint32_t loop = tester.here(Engine::Sync);
@@ -289,7 +289,7 @@ TEST(Sequencer, ControlTraceHoldsDecidingLoads) {
 TEST(Sequencer, BadReferencesAreRefusedAtLoad) {
   ProgramTester tester;
   tester.store(Engine::Sync, 3, tile(Dtype::F32, 1, 1, 0));
-  EXPECT_NE(tester.run().find("variable 3"), std::string::npos) << tester.run();
+  EXPECT_NE(tester.run().find("expected a variable below 0 but got 3"), std::string::npos) << tester.run();
   ProgramTester other;
   other.neff->target = "trn1";
   EXPECT_NE(other.run().find("compiled for trn1 but the device is trn2"), std::string::npos);

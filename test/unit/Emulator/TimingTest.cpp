@@ -189,9 +189,9 @@ TEST(Timing, PathsFollowTheControlTrace) {
   Instruction &load = tester.control(Engine::Vector, Opcode::RegisterLoad);
   load.rd = 1;
   load.tiles[0].space = MemorySpace::Hbm;
-  load.hbm[0].variable = uint16_t(in);
-  load.hbm[0].dtype = Dtype::I32;
-  load.hbm[0].step[4] = 4;
+  load.hbm[1].variable = uint16_t(in);
+  load.hbm[1].dtype = Dtype::I32;
+  load.hbm[1].step[4] = 4;
   const uint32_t loop = tester.here(Engine::Vector);
   tester.add(Engine::Vector, scale(rows(0), rows(1)));
   tester.alu(Engine::Vector, 1, 1, AluOp::Add, 0, -1);
