@@ -156,50 +156,101 @@ int64_t Planner::tileElements(const TilePlan &plan, DimMask mask) const {
   return elements;
 }
 
-/// Bytes per partition that are live at the worst point, without rotation.
+/// Conversions that cost nothing: instructions read 16-bit floats and small integers as f32.
+static bool isFreeCast(Operation *op) {
+  auto cast = dyn_cast<CastOp>(op);
+  if (!cast)
+    return false;
+  Type from = llvm::cast<RankedTensorType>(cast.getOperand().getType()).getElementType();
+  Type to = llvm::cast<RankedTensorType>(cast.getResult().getType()).getElementType();
+  return to.isF32() && isa<FloatType>(from);
+}
+
+/// Bytes per partition that are live at the worst point, without rotation. A result takes over the bytes of an operand of
+/// the same size that dies with it.
 int64_t Planner::liveBytes(const TilePlan &plan) const {
   auto bytesOf = [&](DimMask mask, int64_t elementBytes) {
-    return llvm::alignTo(tileElements(plan, mask) * elementBytes, 4);
+    return int64_t(llvm::alignTo(tileElements(plan, mask) * elementBytes, 4));
   };
   const IterationSpace &space = plan.space;
-  int64_t fixed = 0;
-  for (const HbmAccess &read : space.reads)
-    fixed += bytesOf(space.maskOf(*read.read), read.elementBytes);
-  // Results live from their producer to their last user in program order.
-  llvm::DenseMap<Operation *, unsigned> position;
-  for (auto [index, op] : llvm::enumerate(space.ops()))
-    position[op] = index;
-  SmallVector<int64_t> delta(space.ops().size() + 2, 0);
-  llvm::DenseSet<Value> stored;
-  for (const HbmAccess &write : space.writes)
-    stored.insert(write.written);
-  for (auto [index, op] : llvm::enumerate(space.ops())) {
-    if (op->getNumResults() != 1)
-      continue;
-    Value result = op->getResult(0);
-    if (isa<ConstantOp>(op))
-      continue;
-    size_t last = index;
-    SmallVector<Value> work = {result};
-    while (!work.empty()) {
-      Value value = work.pop_back_val();
-      for (Operation *user : value.getUsers()) {
-        if (isView(user))
-          work.push_back(user->getResult(0));
-        else if (auto it = position.find(user); it != position.end())
-          last = std::max<size_t>(last, it->second);
-      }
+  struct Buffer {
+    int64_t bytes;
+    size_t first, last;
+  };
+  SmallVector<Buffer> buffers;
+  llvm::DenseMap<Value, unsigned> bufferOf;
+  llvm::DenseMap<OpOperand *, unsigned> bufferOfRead;
+  size_t end = space.ops().size();
+  // Reads of loops inside live as long as they are used, the others through all iterations.
+  SmallVector<std::pair<const HbmAccess *, unsigned>> classes;
+  for (const HbmAccess &read : space.reads) {
+    const unsigned *known = nullptr;
+    for (auto &[other, buffer] : classes)
+      if (other->buffer == read.buffer && other->offset == read.offset && other->strides == read.strides)
+        known = &buffer;
+    if (!known) {
+      bool inner = !plan.nest.empty() && plan.levelOf(read) == plan.nest.size();
+      buffers.push_back({bytesOf(space.maskOf(*read.read), read.elementBytes), inner ? end : 0, inner ? 0 : end});
+      classes.push_back({&read, unsigned(buffers.size() - 1)});
+      known = &classes.back().second;
     }
-    if (stored.contains(result))
-      last = space.ops().size();
+    bufferOfRead[read.read] = *known;
+  }
+  auto bufferOfOperand = [&](OpOperand &operand) -> std::optional<unsigned> {
+    if (auto it = bufferOfRead.find(&operand); it != bufferOfRead.end())
+      return it->second;
+    if (auto it = bufferOf.find(viewSource(operand.get())); it != bufferOf.end())
+      return it->second;
+    return std::nullopt;
+  };
+  for (auto [index, op] : llvm::enumerate(space.ops())) {
+    if (op->getNumResults() != 1 || isa<ConstantOp>(op))
+      continue;
+    for (OpOperand &operand : op->getOpOperands())
+      if (auto buffer = bufferOfOperand(operand)) {
+        buffers[*buffer].first = std::min(buffers[*buffer].first, index);
+        buffers[*buffer].last = std::max(buffers[*buffer].last, index);
+      }
+    Value result = op->getResult(0);
+    if (isFreeCast(op))
+      if (auto buffer = bufferOfOperand(op->getOpOperand(0))) {
+        bufferOf[result] = *buffer;
+        continue;
+      }
     int64_t bytes = bytesOf(space.maskOf(result), elementBytes(cast<RankedTensorType>(result.getType()).getElementType()));
-    delta[index] += bytes;
-    delta[last + 1] -= bytes;
+    bufferOf[result] = buffers.size();
+    buffers.push_back({bytes, index, index});
+  }
+  for (const HbmAccess &write : space.writes)
+    if (auto it = bufferOf.find(write.written); it != bufferOf.end())
+      buffers[it->second].last = end;
+  SmallVector<int64_t> delta(end + 2, 0);
+  for (const Buffer &buffer : buffers) {
+    if (buffer.first > buffer.last)
+      continue;
+    delta[buffer.first] += buffer.bytes;
+    delta[buffer.last + 1] -= buffer.bytes;
+  }
+  // In place: the operand's bytes are free one step earlier.
+  for (auto [index, op] : llvm::enumerate(space.ops())) {
+    if (!isElementwise(op) || op->getNumResults() != 1 || isFreeCast(op))
+      continue;
+    auto result = bufferOf.find(op->getResult(0));
+    if (result == bufferOf.end())
+      continue;
+    for (OpOperand &operand : op->getOpOperands())
+      if (auto buffer = bufferOfOperand(operand); buffer && *buffer != result->second &&
+                                                  buffers[*buffer].last == index && buffers[*buffer].first < index &&
+                                                  buffers[*buffer].bytes == buffers[result->second].bytes) {
+        delta[index] -= buffers[*buffer].bytes;
+        delta[index + 1] += buffers[*buffer].bytes;
+        break;
+      }
   }
   int64_t live = 0, peak = 0;
   for (int64_t change : delta)
     peak = std::max(peak, live += change);
-  return fixed + peak;
+  return peak;
 }
 
 /// How often something that depends on `mask` is done: loops inside of its innermost own loop repeat nothing.

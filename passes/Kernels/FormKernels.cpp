@@ -140,6 +140,22 @@ bool isRearrangement(Value value) {
   return true;
 }
 
+/// Whether strides can express all views of `source` that are used, if it is stored as `layout`.
+bool viewsFit(Value source, const StridedLayout &layout) {
+  SmallVector<Value> work = {source};
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    for (Operation *user : value.getUsers()) {
+      if (!isView(user))
+        continue;
+      if (!layoutInSource(user->getResult(0), layout))
+        return false;
+      work.push_back(user->getResult(0));
+    }
+  }
+  return true;
+}
+
 /// Each returned value gets a stored value of its own, in the layout the caller asks for.
 void storeResults(func::FuncOp function) {
   auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
@@ -152,6 +168,12 @@ void storeResults(func::FuncOp function) {
     Operation *definition = source.getDefiningOp();
     bool computed = definition && !isa<ConstantOp, IotaOp>(definition);
     bool direct = value == source;
+    if (auto wanted = function.getResultAttrOfType<DenseI64ArrayAttr>(operand.getOperandNumber(), attribute::kStrides);
+        direct && wanted) {
+      StridedLayout layout = StridedLayout::contiguous(cast<RankedTensorType>(value.getType()).getShape());
+      layout.strides.assign(wanted.asArrayRef().begin(), wanted.asArrayRef().end());
+      direct = viewsFit(source, layout);
+    }
     if (computed && !direct && isRearrangement(value)) {
       // The source may be stored as the view asks for when the view of a contiguous source has just those strides.
       auto wanted = function.getResultAttrOfType<DenseI64ArrayAttr>(operand.getOperandNumber(), attribute::kStrides);

@@ -7,6 +7,8 @@
 
 #include "passes/Schedule/BufferPlacement.h"
 
+#include "llvm/ADT/BitVector.h"
+
 #include "neuron/Isa/InstructionTable.h"
 
 using namespace mlir;
@@ -90,14 +92,104 @@ static bool isElementwise(const isa::Instruction &code) {
   }
 }
 
-/// The result of an element-wise instruction takes over the bytes of an operand that dies there: both patterns are the same
-/// walk over bytes.
+namespace {
+
+/// One use of a buffer: bytes [low, high) in a partition.
+struct Use {
+  int64_t at = 0;
+  unsigned slot = 0;
+  bool write = false;
+  int64_t low = 0, high = 0;
+};
+
+Use useOf(int64_t at, const isa::Instruction &code, unsigned slot) {
+  const isa::TilePattern &tile = code.tiles[slot];
+  int64_t low = 0, high = 0, bytes = isa::dtypeBytes(tile.dtype);
+  for (int dim = 0; dim < isa::kMaxFreeDims; ++dim) {
+    int64_t reach = int64_t(tile.step[dim]) * (tile.count[dim] - 1);
+    (reach < 0 ? low : high) += reach;
+  }
+  return {at, slot, isa::instructionInfo(code.opcode).tiles[slot].writes(), tile.byteOffset + low * bytes,
+          tile.byteOffset + (high + 1) * bytes};
+}
+
+/// Writing element i in place of `from` destroys no element that is still to be read: one walk over the same bytes, or, in a
+/// single forward walk, over narrower elements.
+bool walksInPlace(const isa::TilePattern &to, const isa::TilePattern &from) {
+  if (to.startPartition != from.startPartition || to.count != from.count)
+    return false;
+  int toBytes = isa::dtypeBytes(to.dtype), fromBytes = isa::dtypeBytes(from.dtype);
+  if (toBytes == fromBytes)
+    return to.byteOffset == from.byteOffset && to.step == from.step;
+  auto isOneForwardWalk = [](const isa::TilePattern &tile) {
+    return tile.step[isa::kMaxFreeDims - 1] == 1 && tile.elementsPerPartition() == tile.count[isa::kMaxFreeDims - 1];
+  };
+  return toBytes < fromBytes && to.byteOffset <= from.byteOffset && isOneForwardWalk(to) && isOneForwardWalk(from);
+}
+
+} // namespace
+
+/// The result of element-wise instructions takes over the bytes of an operand that dies in them.
 void BufferPlacement::coalesce() {
+  std::vector<isa::Instruction> codes;
+  SmallVector<SmallVector<Use>> uses(buffers.size());
+  llvm::BitVector otherwise(buffers.size()); // used as a scalar, or of an unknown pattern
   for (auto [at, op] : llvm::enumerate(order)) {
-    isa::Instruction code = nisa::getCode(op);
+    codes.push_back(nisa::getCode(op));
+    for (const nisa::SlotBuffer &slot : nisa::getSlotBuffers(op)) {
+      auto it = indexOf.find(slot.buffer);
+      if (it == indexOf.end())
+        continue;
+      if (slot.isScalar)
+        otherwise.set(it->second);
+      else
+        uses[it->second].push_back(useOf(at, codes.back(), slot.slot));
+    }
+  }
+  llvm::BitVector followed(buffers.size());
+  auto canTakeOver = [&](unsigned resultIndex, unsigned operandIndex) {
+    const Buffer &result = buffers[resultIndex], &operand = buffers[operandIndex];
+    if (operandIndex == resultIndex || operand.body != result.body || operand.space != result.space ||
+        operand.bytes < result.bytes || otherwise[operandIndex] || followed[operandIndex] ||
+        operand.last < result.first || operand.first >= result.first)
+      return false;
+    // What a loop inside repeats needs the operand again.
+    auto isRepeated = [&](const Use &use) { return order[use.at]->getParentRegion() != result.body; };
+    if (llvm::any_of(uses[operandIndex], [&](const Use &use) { return use.at >= result.first && isRepeated(use); }) ||
+        llvm::any_of(uses[resultIndex], [&](const Use &use) { return use.at <= operand.last && isRepeated(use); }))
+      return false;
+    for (const Use &read : uses[operandIndex]) {
+      if (read.at < result.first)
+        continue;
+      if (read.write)
+        return false;
+      for (const Use &write : uses[resultIndex]) {
+        if (!write.write || write.at > read.at)
+          continue;
+        bool apart = write.high <= read.low || read.high <= write.low;
+        // The row sum of an activation is a second result: slot 0 is the element-wise one.
+        bool inPlace = write.at == read.at && write.slot == 0 && isElementwise(codes[write.at]) &&
+                       walksInPlace(codes[write.at].tiles[0], codes[read.at].tiles[read.slot]);
+        if (!apart && !inPlace)
+          return false;
+      }
+    }
+    // Narrower elements of a later part lie where an earlier part reads: one engine has to write them all.
+    std::optional<isa::Engine> engine;
+    for (const Use &write : uses[resultIndex]) {
+      if (!write.write || operand.bytes == result.bytes)
+        continue;
+      isa::Engine own = nisa::getEngine(order[write.at]);
+      if (engine.value_or(own) != own)
+        return false;
+      engine = own;
+    }
+    return true;
+  };
+  for (auto [at, code] : llvm::enumerate(codes)) {
     if (!isElementwise(code))
       continue;
-    SmallVector<nisa::SlotBuffer> slots = nisa::getSlotBuffers(op);
+    SmallVector<nisa::SlotBuffer> slots = nisa::getSlotBuffers(order[at]);
     auto resultIt = indexOf.find(slots.front().buffer);
     if (resultIt == indexOf.end() || slots.front().isScalar)
       continue;
@@ -106,22 +198,10 @@ void BufferPlacement::coalesce() {
       continue;
     for (const nisa::SlotBuffer &slot : ArrayRef(slots).drop_front()) {
       auto operandIt = indexOf.find(slot.buffer);
-      if (slot.isScalar || operandIt == indexOf.end() || operandIt->second == resultIt->second)
-        continue;
-      Buffer &operand = buffers[operandIt->second];
-      const isa::TilePattern &to = code.tiles[0], &from = code.tiles[slot.slot];
-      bool sameWalk = to.byteOffset == from.byteOffset && to.startPartition == from.startPartition &&
-                      isa::dtypeBytes(to.dtype) == isa::dtypeBytes(from.dtype) && to.step == from.step &&
-                      to.count == from.count;
-      // The row sum of an activation is a second result.
-      if (operand.last != int64_t(at) || operand.body != result.body || operand.space != result.space ||
-          operand.bytes < result.bytes || operand.shares >= 0 || !sameWalk || (slot.slot == 2 && code.opcode == isa::Opcode::Activation))
-        continue;
-      // Only one buffer may follow another directly.
-      bool taken = llvm::any_of(buffers, [&](const Buffer &b) { return b.shares == operandIt->second; });
-      if (taken)
+      if (slot.isScalar || operandIt == indexOf.end() || !canTakeOver(resultIt->second, operandIt->second))
         continue;
       result.shares = operandIt->second;
+      followed.set(operandIt->second);
       break;
     }
   }

@@ -45,13 +45,31 @@ def AllocateBuffersPass : Pass<"neuron-schedule-allocate-buffers", "::mlir::Modu
     over the buffer of an operand that dies in the same element-wise instruction. Kernels alternate between the two ends of
     SBUF, so that neighbours overlap in time.
 
-    Requires: the order of instructions is final. Guarantees: every buffer has an address inside the usable memory.
+    Requires: the contract of the select phase. Guarantees: every buffer has an address inside the usable memory.
 
     Fails when: a kernel's buffers do not fit; the message gives the bytes per partition needed and available.
 
     Example: `nisa.alloc : memref<128x4096xi8, ...>` becomes `nisa.alloc {address = 8192 : i64} : ...`.
   }];
   let options = [TargetOption<"target whose memory is allocated">];
+}
+
+def PipelineLoopsPass : Pass<"neuron-schedule-pipeline-loops", "::mlir::ModuleOp"> {
+  let summary = "run the end of an iteration beside the start of the next";
+  let description = [{
+    Changes: the order of instructions in innermost loops with copies. Each instruction gets a stage by modulo scheduling
+    with the machine model's times; the new body runs stage s of iteration i - s, and what the first and last iterations have
+    more or less of is placed before and after the loop. Code grows by (stages - 1) bodies, at most 2. A loop stays as it is
+    when the simulated gain is below 2 %, when it has no more iterations than copies and stages, or more than 200
+    instructions.
+
+    Requires: addresses; copies of a body on bytes of their own. Guarantees: instructions that touch the same bytes, one of
+    them writing, keep their order. Fails when: nothing.
+
+    Example: with `B` in the second stage, `nisa.loop %i = 32 { A(i) B(i) } copy { A'(i) B'(i) }` becomes
+    `A(0) nisa.loop %i = 31 { B(i) A'(i+1) } copy { B'(i) A(i+1) } B'(31)`.
+  }];
+  let options = [TargetOption<"target whose times decide">];
 }
 
 def SynchronisePass : Pass<"neuron-schedule-synchronise", "::mlir::ModuleOp"> {

@@ -67,10 +67,12 @@ void mlir::neuron::buildSchedulePipeline(OpPassManager &pm, const SchedulePipeli
   RotateLoopsPassOptions rotate;
   rotate.target = options.target;
   pm.addPass(createRotateLoopsPass(rotate));
-  // Addresses come after the order: early addresses make false dependences.
   AllocateBuffersPassOptions allocate;
   allocate.target = options.target;
   pm.addPass(createAllocateBuffersPass(allocate));
+  PipelineLoopsPassOptions pipeline;
+  pipeline.target = options.target;
+  pm.addPass(createPipelineLoopsPass(pipeline));
   pm.addPass(createSynchronisePass());
   VerifySchedulePassOptions verify;
   verify.target = options.target;

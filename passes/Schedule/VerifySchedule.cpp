@@ -40,6 +40,10 @@ struct VerifySchedulePass : neuron::impl::VerifySchedulePassBase<VerifyScheduleP
 
   void runOnOperation() override {
     const auto *model = ::neuroncore::target::MachineModel::builtin(target);
+    if (!model) {
+      getOperation().emitError() << "expected target trn1, trn2 or trn3 but got " << target;
+      return signalPassFailure();
+    }
     WalkResult walk = getOperation().walk([&](Operation *op) {
       if (auto alloc = dyn_cast<nisa::AllocOp>(op)) {
         bool psum = nisa::getSpace(alloc.getResult()) == MemorySpace::Psum;

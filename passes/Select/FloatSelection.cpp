@@ -308,7 +308,13 @@ bool KernelSelector::isNonNegative(Value value, int depth) const {
 }
 
 /// A sum over all free dimensions of `value` in the same block, which the instruction that computes `value` can produce.
+/// A bfloat16 value that is only summed is added up before it is rounded (its range is that of f32, so nothing overflows
+/// that eager would not): the sum is nearer to the exact one than eager's.
 ReduceOp KernelSelector::rowSumUser(Value value) const {
+  if (value.hasOneUse() && typeOf(value).getElementType().isBF16())
+    if (auto widened = dyn_cast<CastOp>(*value.user_begin());
+        widened && widened.getResult().hasOneUse() && widened->getBlock() == value.getParentBlock())
+      value = widened.getResult();
   for (Operation *user : value.getUsers()) {
     auto reduce = dyn_cast<ReduceOp>(user);
     if (!reduce || reduce.getKind() != ReduceKind::Sum || reduce->getBlock() != value.getParentBlock() ||
@@ -320,10 +326,23 @@ ReduceOp KernelSelector::rowSumUser(Value value) const {
   return {};
 }
 
+void KernelSelector::defineRowSum(ReduceOp rowSum, Value summed, const TileRef &sum) {
+  define(rowSum.getResult(), sum);
+  done.insert(rowSum);
+  if (rowSum.getOperand() != summed)
+    done.insert(rowSum.getOperand().getDefiningOp());
+}
+
 FailureOr<ScalarRef> KernelSelector::negated(Location loc, const ScalarRef &scalar) {
   if (scalar.constant)
     return ScalarRef{-*scalar.constant, {}};
-  TileRef column = allocate(scalar.vector.partitions, scalar.vector.counts, builder.getF32Type());
+  TileRef &column = negatedColumns[{scalar.vector.buffer, scalar.vector.byteOffset}];
+  if (column && column.partitions >= scalar.vector.partitions) {
+    TileRef known = column;
+    known.partitions = scalar.vector.partitions;
+    return ScalarRef{std::nullopt, known};
+  }
+  column = allocate(scalar.vector.partitions, scalar.vector.counts, builder.getF32Type());
   writer.tensorScalar(loc, column, scalar.vector, {AluOp::Multiply, {-1.0f, {}}});
   return ScalarRef{std::nullopt, column};
 }
@@ -477,14 +496,12 @@ LogicalResult KernelSelector::selectFloatUnary(UnaryOp op) {
     if (rowSum)
       sum = allocateFor(rowSum.getResult());
     bool onlySum = rowSum && result.hasOneUse();
-    TileRef dst = onlySum ? scratch(typeOf(result).getDimSize(0), freeShape(result), builder.getBF16Type())
+    TileRef dst = onlySum ? scratch(typeOf(result).getDimSize(0), freeShape(result), /*ofScalarEngine=*/true)
                           : allocateFor(stored);
     src->partitions = dst.partitions;
     writer.activation(loc, dst, *src, *activation, scale, bias, sum);
-    if (rowSum) {
-      define(rowSum.getResult(), sum);
-      done.insert(rowSum);
-    }
+    if (rowSum)
+      defineRowSum(rowSum, result, sum);
     return onlySum ? success() : finish(dst);
   }
   if (std::optional<isa::FloatUnaryFunction> routine = routineOf(function))
@@ -527,6 +544,13 @@ LogicalResult KernelSelector::selectFloatBinary(BinaryOp op) {
     if (failed(ref))
       return failure();
     Step step{*alu, **ref, reverse};
+    if (*alu == AluOp::Subtract && !reverse && !step.scalar.constant && !isColumnShape(varying)) {
+      // x - s is x + (-s), which the scalar engine can do as well.
+      FailureOr<ScalarRef> minus = negated(loc, step.scalar);
+      if (failed(minus))
+        return failure();
+      step = {AluOp::Add, *minus, false};
+    }
     if (reverse && (*alu == AluOp::Add || *alu == AluOp::Multiply || *alu == AluOp::Maximum || *alu == AluOp::Minimum))
       step.reverse = false;
     Value inner;
@@ -548,11 +572,10 @@ LogicalResult KernelSelector::selectFloatBinary(BinaryOp op) {
     ReduceOp rowSum = rowSumUser(result);
     if (rowSum && second.op == AluOp::Bypass) {
       TileRef sum = allocateFor(rowSum.getResult());
-      TileRef dst = result.hasOneUse() ? scratch(partitions, freeShape(result), builder.getBF16Type())
+      TileRef dst = result.hasOneUse() ? scratch(partitions, freeShape(result), /*ofScalarEngine=*/false)
                                        : allocateFor(result);
       writer.tensorScalarReduce(loc, dst, *src, first, AluOp::Add, sum);
-      define(rowSum.getResult(), sum);
-      done.insert(rowSum);
+      defineRowSum(rowSum, result, sum);
       if (!result.hasOneUse())
         define(result, dst);
       return success();

@@ -300,7 +300,7 @@ static TileRef permuted(const TileRef &ref, ArrayRef<int64_t> dims) {
 }
 
 void InstructionWriter::tensorReduce(Location loc, const TileRef &dst, const TileRef &src, ArrayRef<int64_t> keptDims,
-                                     ArrayRef<int64_t> endedDims, AluOp op) {
+                                     ArrayRef<int64_t> endedDims, AluOp op, const TileRef &unused) {
   SmallVector<int64_t> order(keptDims);
   llvm::append_range(order, endedDims);
   TileRef source = permuted(src, order);
@@ -335,7 +335,19 @@ void InstructionWriter::tensorReduce(Location loc, const TileRef &dst, const Til
     pattern.count[isa::kMaxFreeDims - dims.size() + d] = dims[d].second;
   }
   choice.code.axes = axes;
-  write(loc, {choice});
+  std::vector<Choice> choices = {choice};
+  if (unused) {
+    Choice onScalar = base(Engine::Scalar, isa::Opcode::Activation);
+    onScalar.code.function = Function::Copy;
+    onScalar.code.reduceCommand = isa::ReduceCommand::ResetReduce;
+    setTile(onScalar, 0, unused, unused.counts);
+    setTile(onScalar, 1, src, unused.counts);
+    setTile(onScalar, 2, dst, dst.counts);
+    setScalar(onScalar, 0, {1.0f, {}});
+    setScalar(onScalar, 1, {0.0f, {}});
+    choices.push_back(std::move(onScalar));
+  }
+  write(loc, std::move(choices));
 }
 
 void InstructionWriter::routine(Location loc, isa::Routine routine, uint8_t function, const TileRef &dst,
@@ -439,14 +451,20 @@ void InstructionWriter::matmul(Location loc, const TileRef &dst, const TileRef &
   write(loc, {choice});
 }
 
-void InstructionWriter::dma(Location loc, Engine engine, const TileRef &tile, Value hbm, isa::HbmPattern pattern,
+Choice InstructionWriter::transfer() const {
+  // Without hardware descriptor generation GpSimd triggers all transfers.
+  bool hardware = model.topology().hwDgeInstances > 0;
+  Choice choice = base(hardware ? Engine::Sync : Engine::Gpsimd, isa::Opcode::DmaCopy);
+  choice.code.dgeMode = hardware ? isa::DgeMode::Hardware : isa::DgeMode::Software;
+  return choice;
+}
+
+void InstructionWriter::dma(Location loc, const TileRef &tile, Value hbm, isa::HbmPattern pattern,
                             const nisa::HbmTerms &terms, bool isLoad) {
-  isa::Instruction code;
-  code.opcode = isa::Opcode::DmaCopy;
+  auto [engine, code, tiles, scalars, occupancy] = transfer();
   unsigned tileSlot = isLoad ? 0 : 1;
   code.tiles[tileSlot] = tile.pattern();
   code.hbm[isLoad ? 1 : 0] = pattern;
-  code.dgeMode = engine == Engine::Gpsimd ? isa::DgeMode::Software : isa::DgeMode::Hardware;
   SmallVector<Value> buffers = isLoad ? SmallVector<Value>{tile.buffer, hbm} : SmallVector<Value>{hbm, tile.buffer};
   nisa::createInstruction(builder, loc, engine, code, buffers, {}, isLoad ? nisa::HbmTerms() : terms,
                           isLoad ? terms : nisa::HbmTerms());

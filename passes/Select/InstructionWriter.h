@@ -54,8 +54,9 @@ public:
   void tensorScalarReduce(Location loc, const TileRef &dst, const TileRef &src, ScalarStep step, AluOp reduce,
                           const TileRef &result);
   void copyPredicated(Location loc, const TileRef &dst, const TileRef &src, const TileRef &predicate);
+  /// `unused`: where the scalar engine, which sums on the way, may write the elements of a row sum.
   void tensorReduce(Location loc, const TileRef &dst, const TileRef &src, ArrayRef<int64_t> keptDims,
-                    ArrayRef<int64_t> endedDims, AluOp op);
+                    ArrayRef<int64_t> endedDims, AluOp op, const TileRef &unused = {});
   void routine(Location loc, ::neuroncore::isa::Routine routine, uint8_t function, const TileRef &dst,
                ArrayRef<TileRef> sources, ArrayRef<int64_t> shape, ArrayRef<int64_t> immediates = {},
                const TileRef &secondResult = {});
@@ -68,8 +69,11 @@ public:
                     AluOp compare, float onFalse);
   void loadStationary(Location loc, const TileRef &src, bool oneZero);
   void matmul(Location loc, const TileRef &dst, const TileRef &moving, bool accumulate, bool oneZero, bool transpose);
-  void dma(Location loc, Engine engine, const TileRef &tile, Value hbm, ::neuroncore::isa::HbmPattern pattern,
+  void dma(Location loc, const TileRef &tile, Value hbm, ::neuroncore::isa::HbmPattern pattern,
            const nisa::HbmTerms &terms, bool isLoad);
+
+  /// A transfer without operands: who triggers it and how, before the schedule phase decides.
+  Choice transfer() const;
 
   /// Instructions written since the last call, in order, with their choices.
   struct Written {
@@ -98,7 +102,8 @@ private:
 };
 
 /// Chooses an engine for each instruction of one loop body (or straight-line part) and rewrites the operations.
-void balanceEngines(OpBuilder &builder, std::vector<InstructionWriter::Written> instructions);
+void balanceEngines(OpBuilder &builder, const ::neuroncore::target::MachineModel &model,
+                    std::vector<InstructionWriter::Written> instructions);
 
 } // namespace mlir::neuron
 

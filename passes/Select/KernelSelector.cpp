@@ -6,6 +6,8 @@
 
 #include "passes/Select/KernelSelector.h"
 
+#include "llvm/ADT/ScopeExit.h"
+
 #include <bit>
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -49,15 +51,19 @@ TileRef KernelSelector::allocateFor(Value value, MemorySpace space) {
 }
 
 /// A buffer for results that nobody reads; one per kernel and size.
-TileRef KernelSelector::scratch(int64_t partitions, ArrayRef<int64_t> shape, Type element) {
+TileRef KernelSelector::scratch(int64_t partitions, ArrayRef<int64_t> shape, bool ofScalarEngine) {
+  // Nobody reads it: the narrowest type will do.
+  Type element = builder.getIntegerType(8, /*isSigned=*/false);
   int64_t elements = 1;
   for (int64_t size : shape)
     elements *= size;
-  TileRef &all = scratchTiles[{element, elements}];
+  // PSUM is free in a kernel without products; SBUF is what limits how many iterations are under way.
+  bool inPsum = ofScalarEngine && !usesPsum && elements * 4 <= model.memory().psumBytesPerPartition;
+  TileRef &all = scratchTiles[{inPsum, elements}];
   if (!all) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(prologueEnd);
-    all = allocate(model.memory().partitions, {elements}, element);
+    all = allocate(model.memory().partitions, {elements}, element, inPsum ? MemorySpace::Psum : MemorySpace::Sbuf);
   }
   TileRef ref = all;
   ref.partitions = partitions;
@@ -195,7 +201,7 @@ Value KernelSelector::storedResult(Value result) const {
 // Blocks and loops
 //===--------------------------------------------------------------------------------------------------------------===//
 
-void KernelSelector::flush() { balanceEngines(builder, writer.take()); }
+void KernelSelector::flush() { balanceEngines(builder, model, writer.take()); }
 
 LogicalResult KernelSelector::run(KernelOp kernel, nisa::KernelOp target) {
   Block &body = target.getBody().emplaceBlock();
@@ -204,6 +210,10 @@ LogicalResult KernelSelector::run(KernelOp kernel, nisa::KernelOp target) {
   prologueEnd = nisa::AllocOp::create(
       builder, kernel.getLoc(), nisa::getOnChipType(builder.getContext(), MemorySpace::Sbuf, 1, 4), IntegerAttr(),
       IntegerAttr());
+  kernel.walk([&](Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    usesPsum |= isa<TileMatmulOp, TransposeOp>(op) || (reduce && llvm::is_contained(reduce.getDims(), 0));
+  });
   if (failed(selectBlock(kernel.getBody().front())))
     return failure();
   prologueEnd->erase();
@@ -211,6 +221,8 @@ LogicalResult KernelSelector::run(KernelOp kernel, nisa::KernelOp target) {
 }
 
 LogicalResult KernelSelector::selectBlock(Block &block) {
+  auto outerColumns = negatedColumns;
+  llvm::scope_exit restore([&] { negatedColumns = std::move(outerColumns); });
   for (Operation &op : block.without_terminator()) {
     if (done.contains(&op) || isa<arith::ConstantOp, ConstantOp>(op))
       continue;
@@ -367,7 +379,7 @@ LogicalResult KernelSelector::selectLoad(LoadOp op) {
   TileRef ref = allocateFor(op.getResult());
   Type element = typeOf(op.getResult()).getElementType();
   isa::HbmPattern pattern = hbmPattern(element, op.getOffset(), typeOf(op.getResult()).getShape(), op.getStrides());
-  writer.dma(op.getLoc(), Engine::Sync, ref, op.getBuffer(), pattern, termsOf(op, loopCounters), /*isLoad=*/true);
+  writer.dma(op.getLoc(), ref, op.getBuffer(), pattern, termsOf(op, loopCounters), /*isLoad=*/true);
   define(op.getResult(), ref);
   return success();
 }
@@ -384,16 +396,14 @@ LogicalResult KernelSelector::selectStore(StoreOp op) {
     if (value->counts[d] == 1 && size != 1)
       ref.steps[d] = 0;
   isa::HbmPattern pattern = hbmPattern(type.getElementType(), op.getOffset(), type.getShape(), op.getStrides());
-  writer.dma(op.getLoc(), Engine::Sync, ref, op.getBuffer(), pattern, termsOf(op, loopCounters), /*isLoad=*/false);
+  writer.dma(op.getLoc(), ref, op.getBuffer(), pattern, termsOf(op, loopCounters), /*isLoad=*/false);
   return success();
 }
 
 LogicalResult KernelSelector::selectHbmCopy(HbmCopyOp op) {
   Type element = cast<MemRefType>(op.getSource().getType()).getElementType();
   int64_t bytes = elementBytes(element);
-  isa::Instruction code;
-  code.opcode = isa::Opcode::DmaCopy;
-  code.dgeMode = isa::DgeMode::Hardware;
+  auto [engine, code, tiles, scalars, occupancy] = writer.transfer();
   code.hbm[0] = hbmPattern(element, op.getDestinationOffset(), op.getSizes(), op.getDestinationStrides());
   code.hbm[1] = hbmPattern(element, op.getSourceOffset(), op.getSizes(), op.getSourceStrides());
   nisa::HbmTerms destination, source;
@@ -405,8 +415,8 @@ LogicalResult KernelSelector::selectHbmCopy(HbmCopyOp op) {
     source.ivs.push_back(loopCounters.lookup(iv));
     source.strides.push_back(stride * bytes);
   }
-  nisa::createInstruction(builder, op.getLoc(), Engine::Sync, code, {op.getDestination(), op.getSource()}, {},
-                          destination, source);
+  nisa::createInstruction(builder, op.getLoc(), engine, code, {op.getDestination(), op.getSource()}, {}, destination,
+                          source);
   return success();
 }
 

@@ -42,7 +42,7 @@ private:
   static ArrayRef<int64_t> freeShape(Value value) { return typeOf(value).getShape().drop_front(); }
   TileRef allocate(int64_t partitions, ArrayRef<int64_t> shape, Type element, MemorySpace space = MemorySpace::Sbuf);
   TileRef allocateFor(Value value, MemorySpace space = MemorySpace::Sbuf);
-  TileRef scratch(int64_t partitions, ArrayRef<int64_t> shape, Type element);
+  TileRef scratch(int64_t partitions, ArrayRef<int64_t> shape, bool ofScalarEngine);
   void define(Value value, TileRef ref) { refs[value] = std::move(ref); }
   /// The tile of a value; writes its instructions if they were deferred, materialises constants.
   FailureOr<TileRef> tile(Value value);
@@ -73,6 +73,8 @@ private:
   FailureOr<std::optional<Step>> asStep(Operation *op, Value &inner);
   bool isNonNegative(Value value, int depth = 0) const;
   ReduceOp rowSumUser(Value value) const;
+  /// `sum` holds the row sum that came with `summed`.
+  void defineRowSum(ReduceOp rowSum, Value summed, const TileRef &sum);
   FailureOr<ScalarRef> negated(Location loc, const ScalarRef &scalar);
 
   // Integers and bool (IntegerSelection.cpp)
@@ -115,7 +117,10 @@ private:
   llvm::DenseSet<Operation *> done; // written together with another operation
   llvm::DenseMap<std::pair<Type, int64_t>, TileRef> onesTiles, identityTiles;
   llvm::DenseMap<std::pair<Attribute, int64_t>, TileRef> constantTiles;
-  llvm::DenseMap<std::pair<Type, int64_t>, TileRef> scratchTiles;
+  llvm::DenseMap<std::pair<int, int64_t>, TileRef> scratchTiles; // by (in PSUM, elements)
+  bool usesPsum = false; // for products and sums over partitions
+  /// Of the block that is being selected: columns by (buffer, byte offset), negated.
+  llvm::DenseMap<std::pair<Value, int64_t>, TileRef> negatedColumns;
 };
 
 } // namespace mlir::neuron

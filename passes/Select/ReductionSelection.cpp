@@ -106,7 +106,12 @@ LogicalResult KernelSelector::selectReduce(ReduceOp op) {
       return failure();
     TileRef dst = allocateFor(stored);
     src->partitions = dst.partitions;
-    writer.tensorReduce(op.getLoc(), dst, *src, kept, ended, operatorOf(op.getKind()));
+    // A row sum may also come out of the scalar engine, which then writes the elements somewhere.
+    TileRef unused;
+    if (op.getKind() == ReduceKind::Sum && isa<FloatType>(from) && dst.element.isF32() && isColumnShape(result) &&
+        !isColumnShape(op.getOperand()))
+      unused = scratch(dst.partitions, freeShape(op.getOperand()), /*ofScalarEngine=*/true);
+    writer.tensorReduce(op.getLoc(), dst, *src, kept, ended, operatorOf(op.getKind()), unused);
     define(result, dst);
     if (stored != result) {
       define(stored, dst);

@@ -20,6 +20,10 @@ struct VerifySelectPass : neuron::impl::VerifySelectPassBase<VerifySelectPass> {
 
   void runOnOperation() override {
     const auto *model = ::neuroncore::target::MachineModel::builtin(target);
+    if (!model) {
+      getOperation().emitError() << "expected target trn1, trn2 or trn3 but got " << target;
+      return signalPassFailure();
+    }
     WalkResult walk = getOperation().walk([&](Operation *op) {
       if (isa_and_nonnull<neuron::NeuronDialect>(op->getDialect())) {
         op->emitOpError() << "select contract s1: expected instructions only";

@@ -81,6 +81,13 @@ struct VerifyTilePass : neuron::impl::VerifyTilePassBase<VerifyTilePass> {
       if (auto store = dyn_cast<StoreOp>(op))
         access = verifyAccess(op, store.getBuffer(), store.getIvs(), store.getOffset(), store.getIvStrides(),
                               cast<RankedTensorType>(store.getTile().getType()).getShape(), store.getStrides());
+      if (auto copy = dyn_cast<HbmCopyOp>(op)) {
+        access = verifyAccess(op, copy.getSource(), copy.getSourceIvs(), copy.getSourceOffset(),
+                              copy.getSourceIvStrides(), copy.getSizes(), copy.getSourceStrides());
+        if (succeeded(access))
+          access = verifyAccess(op, copy.getDestination(), copy.getDestinationIvs(), copy.getDestinationOffset(),
+                                copy.getDestinationIvStrides(), copy.getSizes(), copy.getDestinationStrides());
+      }
       return failed(access) ? WalkResult::interrupt() : WalkResult::advance();
     });
     return failure(walk.wasInterrupted());

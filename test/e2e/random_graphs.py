@@ -17,6 +17,8 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
+# A program has up to sixteen steps, each of which may round once more than CPU eager does (or once less).
+TOLERANCE = {torch.float32: 2e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
 FLOATS = (torch.float32, torch.float32, torch.bfloat16, torch.float16)
 INTEGERS = (torch.int32, torch.int64, torch.int16, torch.int8, torch.uint8)
 
@@ -33,17 +35,20 @@ class Step:
 class Value:
     tensor: torch.Tensor
     exact: bool
+    # Relative to the largest element: of the coarsest type that an inexact step of its history rounded to.
+    tolerance: float = 0.0
     is_input: bool = False
 
 
 class Program:
     """`run` executes the steps on any device; `inputs` are CPU tensors."""
 
-    def __init__(self, inputs: list[torch.Tensor], steps: list[Step], outputs: list[int], exact: list[bool]):
+    def __init__(self, inputs: list[torch.Tensor], steps: list[Step], outputs: list[int], values: list[Value]):
         self.inputs = inputs
         self.steps = steps
         self.outputs = outputs
-        self.exact = exact
+        self.exact = [values[number].exact for number in outputs]
+        self.tolerances = [values[number].tolerance for number in outputs]
 
     def run(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         values = list(inputs)
@@ -153,7 +158,10 @@ class Builder:
             if finite.numel() and finite.abs().max() > 1e4:
                 return False
         exact = exact and all(self.values[number].exact for number in operands)
-        self.values.append(Value(result, exact))
+        tolerance = max((self.values[number].tolerance for number in operands), default=0.0)
+        if not exact:
+            tolerance = max(tolerance, TOLERANCE.get(result.dtype, 0.0))
+        self.values.append(Value(result, exact, tolerance))
         self.program_steps.append(Step(text, function, operands))
         return True
 
@@ -436,7 +444,7 @@ class Builder:
             dtype = rng.choice(FLOATS) if rng.random() < 0.7 else rng.choice(INTEGERS + (torch.bool,))
             tensor = random_tensor(rng, shape, dtype)
             inputs.append(tensor)
-            self.values.append(Value(tensor, True, True))
+            self.values.append(Value(tensor, True, is_input=True))
         attempts = 0
         while len(self.program_steps) < self.num_steps and attempts < self.num_steps * 20:
             attempts += 1
@@ -448,7 +456,7 @@ class Builder:
         outputs += rng.sample(extra, min(len(extra), rng.randint(0, 2)))
         if not outputs:
             outputs = [len(self.values) - 1]
-        return Program(inputs, self.program_steps, outputs, [self.values[number].exact for number in outputs])
+        return Program(inputs, self.program_steps, outputs, self.values)
 
 
 def random_program(seed: int, steps: int | None = None) -> Program:

@@ -1,0 +1,158 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Modulo scheduling after Rau (1994) without backtracking: in program order each instruction takes the first free time of
+// its engine, modulo the initiation interval, that its dependences allow. Intervals from the load of the busiest engine
+// upwards are tried. A schedule is only an order: engines are not clocked together, semaphores do the rest, so a wrong
+// estimate costs time and never correctness.
+
+#include "passes/Schedule/ModuloSchedule.h"
+
+#include <algorithm>
+#include <array>
+
+using namespace mlir::neuron;
+namespace isa = ::neuroncore::isa;
+
+namespace {
+
+/// Free time of one engine, modulo the interval.
+class Reservations {
+public:
+  explicit Reservations(int64_t interval) : interval(interval) {}
+
+  /// The first time from `earliest` on at which `length` is free; nullopt if there is none.
+  std::optional<int64_t> find(int64_t earliest, int64_t length) const {
+    if (length > interval)
+      return std::nullopt;
+    std::vector<int64_t> candidates = {0};
+    for (auto [start, end] : taken)
+      candidates.push_back((((end - earliest) % interval) + interval) % interval);
+    std::sort(candidates.begin(), candidates.end());
+    for (int64_t delay : candidates)
+      if (isFree(earliest + delay, length))
+        return earliest + delay;
+    return std::nullopt;
+  }
+
+  void take(int64_t start, int64_t length) {
+    int64_t low = ((start % interval) + interval) % interval;
+    taken.push_back({low, low + length});
+  }
+
+private:
+  bool isFree(int64_t start, int64_t length) const {
+    int64_t low = ((start % interval) + interval) % interval;
+    for (auto [takenLow, takenHigh] : taken)
+      for (int64_t shift : {-interval, int64_t(0), interval})
+        if (low < takenHigh + shift && takenLow + shift < low + length)
+          return false;
+    return true;
+  }
+
+  int64_t interval;
+  std::vector<std::pair<int64_t, int64_t>> taken;
+};
+
+int64_t leastInterval(const LoopBody &body) {
+  std::array<int64_t, isa::kNumStreams> load = {};
+  int64_t transfers = 0;
+  for (const BodyInstruction &instruction : body.instructions) {
+    load[instruction.stream] += instruction.occupancy;
+    transfers += instruction.transfer;
+  }
+  return std::max(transfers, *std::max_element(load.begin(), load.end()));
+}
+
+/// What a consumer of another iteration waits for: loads run ahead, their time is hidden.
+int64_t visibleLatency(const BodyInstruction &instruction) { return instruction.load ? 0 : instruction.latency; }
+
+std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, int64_t interval, int64_t maxStages) {
+  const size_t count = body.instructions.size();
+  std::vector<std::vector<BodyDependence>> into(count), outOf(count);
+  for (const BodyDependence &dependence : body.dependences) {
+    into[dependence.to].push_back(dependence);
+    outOf[dependence.from].push_back(dependence);
+  }
+  std::vector<Reservations> engines(isa::kNumStreams, Reservations(interval));
+  std::vector<int64_t> start(count, 0);
+  for (size_t index = 0; index < count; ++index) {
+    const BodyInstruction &instruction = body.instructions[index];
+    int64_t earliest = 0, latest = INT64_MAX;
+    for (const BodyDependence &dependence : into[index])
+      if (dependence.from < index)
+        earliest = std::max(earliest, start[dependence.from] + visibleLatency(body.instructions[dependence.from]) -
+                                          dependence.distance * interval);
+    for (const BodyDependence &dependence : outOf[index])
+      if (dependence.to < index)
+        latest = std::min(latest, start[dependence.to] + dependence.distance * interval - 1);
+    std::optional<int64_t> time = engines[instruction.stream].find(earliest, instruction.occupancy);
+    if (!time || *time > latest || *time >= maxStages * interval)
+      return std::nullopt;
+    engines[instruction.stream].take(*time, instruction.occupancy);
+    start[index] = *time;
+  }
+  PipelinedOrder result;
+  for (size_t index = 0; index < count; ++index) {
+    result.order.push_back({static_cast<unsigned>(index), start[index] / interval});
+    result.stages = std::max(result.stages, start[index] / interval + 1);
+  }
+  std::stable_sort(result.order.begin(), result.order.end(), [&](const auto &a, const auto &b) {
+    return start[a.index] % interval < start[b.index] % interval;
+  });
+  result.periodPs = simulatePeriod(body, result.order);
+  return result;
+}
+
+} // namespace
+
+int64_t mlir::neuron::simulatePeriod(const LoopBody &body, const std::vector<PipelinedOrder::Entry> &order) {
+  constexpr int64_t kWarm = 8, kIterations = 16;
+  const size_t count = body.instructions.size();
+  std::vector<std::vector<BodyDependence>> into(count);
+  for (const BodyDependence &dependence : body.dependences)
+    into[dependence.to].push_back(dependence);
+  std::vector<std::array<int64_t, kIterations>> done(count);
+  std::array<int64_t, isa::kNumStreams> engineFree = {};
+  int64_t transferFree = 0, now = 0, warm = 0;
+  for (int64_t iteration = 0; iteration < kIterations; ++iteration) {
+    for (const PipelinedOrder::Entry &entry : order) {
+      int64_t own = iteration - entry.stage;
+      if (own < 0)
+        continue;
+      const BodyInstruction &instruction = body.instructions[entry.index];
+      int64_t start = engineFree[instruction.stream];
+      for (const BodyDependence &dependence : into[entry.index])
+        if (int64_t other = own - dependence.distance; other >= 0)
+          start = std::max(start, done[dependence.from][other]);
+      engineFree[instruction.stream] = start + instruction.occupancy;
+      int64_t end = start + instruction.latency;
+      if (instruction.transfer > 0) {
+        transferFree = std::max(transferFree, start) + instruction.transfer;
+        end = std::max(end, transferFree);
+      }
+      done[entry.index][own] = end;
+      now = std::max(now, end);
+    }
+    if (iteration == kWarm - 1)
+      warm = now;
+  }
+  return (now - warm) / (kIterations - kWarm);
+}
+
+std::optional<PipelinedOrder> mlir::neuron::pipeline(const LoopBody &body, int64_t maxStages) {
+  std::vector<PipelinedOrder::Entry> original;
+  for (size_t index = 0; index < body.instructions.size(); ++index)
+    original.push_back({static_cast<unsigned>(index), 0});
+  const int64_t least = leastInterval(body), now = simulatePeriod(body, original);
+  std::optional<PipelinedOrder> best;
+  for (int64_t percent : {100, 103, 107, 112, 120, 130, 145, 165, 200}) {
+    int64_t interval = std::max<int64_t>(least * percent / 100, 1);
+    if (interval > now)
+      break;
+    std::optional<PipelinedOrder> found = scheduleWithInterval(body, interval, maxStages);
+    if (found && found->periodPs * 100 < now * 98 && (!best || found->periodPs * 100 < best->periodPs * 99))
+      best = std::move(found);
+  }
+  return best;
+}
