@@ -22,13 +22,12 @@ bool mlir::neuron::isExact(const Number &number, Type element) {
 
 Value mlir::neuron::arithmetic(NodeImporter &b, BinaryFunction function, const Operand &lhs, const Operand &rhs,
                                Type type) {
-  auto survives = [&](const Operand &operand) {
-    return operand.isTensor() ? NodeImporter::element(operand.tensor) == type || NodeImporter::rank(operand.tensor) != 0
-                              : isExact(operand.number, type);
-  };
-  bool isShort = isa<FloatType>(type) && !type.isF32();
-  if (isShort && (!survives(lhs) || !survives(rhs)))
-    type = b.f32();
+  bool takesWideNumber = function == BinaryFunction::Mul || function == BinaryFunction::Div ||
+                         function == BinaryFunction::FloorDiv;
+  bool survives = rhs.isTensor() ? NodeImporter::element(rhs.tensor) == type || NodeImporter::rank(rhs.tensor) != 0
+                                 : isExact(rhs.number, type);
+  if (b.isFloat(type) && !type.isF32() && takesWideNumber && !survives)
+    return b.binary(function, b.castTo(b.operandAs(lhs, type), b.f32()), b.operandAs(rhs, b.f32()));
   return b.binary(function, b.operandAs(lhs, type), b.operandAs(rhs, type));
 }
 
@@ -44,9 +43,11 @@ Value mlir::neuron::scaledAdd(NodeImporter &b, const Operand &self, const Operan
   BinaryFunction function = subtract ? BinaryFunction::Sub : BinaryFunction::Add;
   if (alpha.is(1))
     return arithmetic(b, function, self, other, type);
+  // Operands and factor round to the dtype, the product does not.
   Type compute = b.computeType(type);
-  Value scaled = b.mul(b.operandAs(other, compute), b.numberAs(alpha, compute));
-  return b.binary(function, b.operandAs(self, compute), scaled);
+  auto wide = [&](Value value) { return b.castTo(value, compute); };
+  Value scaled = b.mul(wide(b.operandAs(other, type)), wide(b.numberAs(alpha, type)));
+  return b.binary(function, wide(b.operandAs(self, type)), scaled);
 }
 
 Value mlir::neuron::clamp(NodeImporter &b, Value x, std::optional<Value> lower, std::optional<Value> upper) {
@@ -71,9 +72,10 @@ Value mlir::neuron::power(NodeImporter &b, Value base, const Number &exponent) {
       Value wide = b.castTo(base, b.f32());
       if (value == 3)
         return b.mul(b.unary(UnaryFunction::Square, wide), wide);
-      if (value == 0.5)
+      // Eager takes the root, but for f16: there -inf and -0.0 give what pow gives.
+      if (value == 0.5 && !element.isF16())
         return b.unary(UnaryFunction::Sqrt, base);
-      if (value == -0.5)
+      if (value == -0.5 && !element.isF16())
         return b.unary(UnaryFunction::Rsqrt, base);
       if (value == -1)
         return b.unary(UnaryFunction::Reciprocal, base);

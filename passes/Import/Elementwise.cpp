@@ -138,9 +138,14 @@ void entropy(NodeImporter &b) {
 //===--------------------------------------------------------------------------------------------------------------===//
 
 void add(NodeImporter &b) { b.result(scaledAdd(b, b.operand(0), b.operand(1), b.number(2), /*subtract=*/false)); }
-void subtract(NodeImporter &b) { b.result(scaledAdd(b, b.operand(0), b.operand(1), b.number(2), /*subtract=*/true)); }
-void reverseSubtract(NodeImporter &b) {
-  b.result(scaledAdd(b, b.operand(1), b.operand(0), b.number(2), /*subtract=*/true));
+
+/// Difference of the operands at two argument positions; of a bool there is none.
+template <unsigned lhs, unsigned rhs> void subtract(NodeImporter &b) {
+  for (unsigned i : {lhs, rhs})
+    if (Operand operand = b.operand(i); operand.isTensor() ? b.isBool(b.element(operand.tensor))
+                                                           : operand.number.kind == Number::Kind::Boolean)
+      return b.error("unsupported dtype bool; use logical_not or bitwise_xor, or convert to another dtype first");
+  b.result(scaledAdd(b, b.operand(lhs), b.operand(rhs), b.number(2), /*subtract=*/true));
 }
 
 void multiply(NodeImporter &b) {
@@ -358,10 +363,10 @@ constexpr Registration kImporters[] = {
 
     {"aten.add.Tensor", "TTS", add},
     {"aten.add.Scalar", "TSS", add},
-    {"aten.sub.Tensor", "TTS", subtract},
-    {"aten.sub.Scalar", "TSS", subtract},
-    {"aten.rsub.Tensor", "TTS", reverseSubtract},
-    {"aten.rsub.Scalar", "TSS", reverseSubtract},
+    {"aten.sub.Tensor", "TTS", subtract<0, 1>},
+    {"aten.sub.Scalar", "TSS", subtract<0, 1>},
+    {"aten.rsub.Tensor", "TTS", subtract<1, 0>},
+    {"aten.rsub.Scalar", "TSS", subtract<1, 0>},
     {"aten.mul.Tensor", "TT", multiply},
     {"aten.mul.Scalar", "TS", multiply},
     {"aten.div.Tensor", "TT", trueDivide},

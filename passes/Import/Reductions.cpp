@@ -33,10 +33,20 @@ template <ReduceKind kind, int dimsAt, int keepdimAt> void reduction(NodeImporte
   b.result(b.keepOrDrop(b.reduce(kind, x, dims), dims, keeps(b, {dimsAt, keepdimAt})));
 }
 
+/// Whether an extremum over `dims` exists; an error otherwise. Not every meta kernel of PyTorch asks.
+bool expectExtremum(NodeImporter &b, Value x, ArrayRef<int64_t> dims) {
+  if (NodeImporter::reducedSize(x, dims) != 0)
+    return true;
+  b.error("expected at least one element to reduce but got a dimension of size 0");
+  return false;
+}
+
 /// Maximum and minimum keep the operand's type.
 template <ReduceKind kind, int dimsAt, int keepdimAt> void extremum(NodeImporter &b) {
   Value x = b.tensor(0);
   Shape dims = dimensions(b, x, {dimsAt, keepdimAt});
+  if (!expectExtremum(b, x, dims))
+    return;
   ReduceKind used = !b.isBool(b.element(x)) ? kind : kind == ReduceKind::Max ? ReduceKind::Or : ReduceKind::And;
   b.result(b.keepOrDrop(b.reduce(used, x, dims), dims, keeps(b, {dimsAt, keepdimAt})));
 }
@@ -69,6 +79,8 @@ template <ReduceKind kind, int dimsAt, int keepdimAt> void logicalReduction(Node
 template <ReduceKind kind> void argReduction(NodeImporter &b) {
   Value x = b.tensor(0);
   Shape dims = b.isNone(1) ? b.allDimensions(x) : b.dimensionsOrAll(1, b.rank(x));
+  if (!expectExtremum(b, x, dims))
+    return;
   b.result(b.keepOrDrop(b.argReduce(kind, x, dims), dims, b.boolean(2)));
 }
 
@@ -78,6 +90,8 @@ template <ReduceKind kind> void extremumWithIndex(NodeImporter &b) {
   Shape dims;
   if (int64_t dim = b.dimension(1, b.rank(x)); b.rank(x) != 0)
     dims.push_back(dim);
+  if (!expectExtremum(b, x, dims))
+    return;
   ReduceKind used = !b.isBool(b.element(x)) ? kind : kind == ReduceKind::Max ? ReduceKind::Or : ReduceKind::And;
   // The order of bool is that of integers.
   Value ordered = b.isBool(b.element(x)) ? b.castTo(x, b.i8()) : x;
@@ -91,6 +105,8 @@ template <int dimAt, int keepdimAt> void minimumAndMaximum(NodeImporter &b) {
   Value x = b.tensor(0);
   bool isBool = b.isBool(b.element(x));
   Shape dims = dimAt < 0 || b.isNone(dimAt) ? b.allDimensions(x) : b.dimensionsOrAll(dimAt, b.rank(x));
+  if (!expectExtremum(b, x, dims))
+    return;
   bool keep = keepdimAt >= 0 && b.boolean(keepdimAt);
   b.result(0, b.keepOrDrop(b.reduce(isBool ? ReduceKind::And : ReduceKind::Min, x, dims), dims, keep));
   b.result(1, b.keepOrDrop(b.reduce(isBool ? ReduceKind::Or : ReduceKind::Max, x, dims), dims, keep));
