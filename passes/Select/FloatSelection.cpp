@@ -499,6 +499,12 @@ LogicalResult KernelSelector::selectFloatUnary(UnaryOp op) {
     TileRef dst = onlySum ? scratch(typeOf(result).getDimSize(0), freeShape(result), /*ofScalarEngine=*/true)
                           : allocateFor(stored);
     src->partitions = dst.partitions;
+    if (model.generation() < 3 && bias.constant) {
+      // Constants as a bias came with the third generation; before it they are a column.
+      ScalarRef column{std::nullopt, constantColumn(loc, builder.getF32FloatAttr(*bias.constant))};
+      column.vector.partitions = dst.partitions;
+      bias = column;
+    }
     writer.activation(loc, dst, *src, *activation, scale, bias, sum);
     if (rowSum)
       defineRowSum(rowSum, result, sum);

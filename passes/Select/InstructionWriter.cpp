@@ -209,7 +209,7 @@ void InstructionWriter::tensorScalar(Location loc, const TileRef &dst, const Til
     bias.constant = -*first.scalar.constant;
     expressible = true;
   }
-  if (expressible) {
+  if (expressible && (!bias.constant || model.generation() >= 3)) {
     Choice choice = base(Engine::Scalar, isa::Opcode::Activation);
     choice.code.function = Function::Copy;
     setTile(choice, 0, dst, dst.counts);
@@ -336,7 +336,7 @@ void InstructionWriter::tensorReduce(Location loc, const TileRef &dst, const Til
   }
   choice.code.axes = axes;
   std::vector<Choice> choices = {choice};
-  if (unused) {
+  if (unused && model.generation() >= 3) {
     Choice onScalar = base(Engine::Scalar, isa::Opcode::Activation);
     onScalar.code.function = Function::Copy;
     onScalar.code.reduceCommand = isa::ReduceCommand::ResetReduce;

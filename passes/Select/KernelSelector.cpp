@@ -91,35 +91,40 @@ bool KernelSelector::isColumnShape(Value value) const {
 
 bool KernelSelector::isScalarLike(Value value) const { return isColumnShape(value); }
 
+/// One column of the value in every partition, made once per kernel.
+TileRef KernelSelector::constantColumn(Location loc, TypedAttr value) {
+  Type element = value.getType();
+  TileRef &column = constantTiles[{value, 0}];
+  if (!column) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(prologueEnd);
+    column = allocate(model.memory().partitions, {1}, element);
+    int64_t bytes = elementBytes(element);
+    if (bytes == 8) {
+      APInt bits = cast<IntegerAttr>(value).getValue();
+      for (int half = 0; half < 2; ++half) {
+        TileRef word = column;
+        word.element = builder.getI32Type();
+        word.byteOffset += 4 * half;
+        writer.memset(loc, word, static_cast<uint32_t>(bits.extractBitsAsZExtValue(32, 32 * half)));
+      }
+    } else if (isa<FloatType>(element)) {
+      writer.memset(loc, column, static_cast<float>(cast<FloatAttr>(value).getValueAsDouble()));
+    } else {
+      writer.memset(loc, column, static_cast<uint32_t>(cast<IntegerAttr>(value).getValue().getZExtValue()));
+    }
+  }
+  return column;
+}
+
 FailureOr<TileRef> KernelSelector::constantTile(Value value) {
   auto constant = value.getDefiningOp<ConstantOp>();
   auto dense = cast<DenseElementsAttr>(constant.getValue());
   if (!dense.isSplat())
     return constant.emitError() << "expected a splat constant in a tile";
   RankedTensorType type = typeOf(value);
-  Type element = type.getElementType();
-  Attribute splat = dense.getSplatValue<Attribute>();
-  TileRef &column = constantTiles[{splat, 0}];
-  if (!column) {
-    // One column of the value, made once, repeated by a step of 0.
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(prologueEnd);
-    column = allocate(model.memory().partitions, {1}, element);
-    int64_t bytes = elementBytes(element);
-    if (bytes == 8) {
-      APInt bits = cast<IntegerAttr>(splat).getValue();
-      for (int half = 0; half < 2; ++half) {
-        TileRef word = column;
-        word.element = builder.getI32Type();
-        word.byteOffset += 4 * half;
-        writer.memset(value.getLoc(), word, static_cast<uint32_t>(bits.extractBitsAsZExtValue(32, 32 * half)));
-      }
-    } else if (isa<FloatType>(element)) {
-      writer.memset(value.getLoc(), column, static_cast<float>(cast<FloatAttr>(splat).getValueAsDouble()));
-    } else {
-      writer.memset(value.getLoc(), column, static_cast<uint32_t>(cast<IntegerAttr>(splat).getValue().getZExtValue()));
-    }
-  }
+  auto splat = cast<TypedAttr>(dense.getSplatValue<Attribute>());
+  TileRef column = constantColumn(value.getLoc(), splat);
   TileRef ref = column;
   ref.partitions = type.getDimSize(0);
   ref.counts.assign(type.getRank() - 1, 1);

@@ -53,6 +53,7 @@ private:
   /// A constant, or a column of f32; nullopt when the value varies along the free axis.
   FailureOr<std::optional<ScalarRef>> scalar(Value value);
   FailureOr<TileRef> constantTile(Value value);
+  TileRef constantColumn(Location loc, TypedAttr value);
   bool isScalarLike(Value value) const;
   bool isColumnShape(Value value) const;
   /// The type the result is stored with: that of its only user when it is a narrowing float conversion.
