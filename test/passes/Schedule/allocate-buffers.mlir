@@ -113,3 +113,78 @@ func.func @memories() {
   }
   return
 }
+
+// -----
+
+// A loop that repeats the last use of an operand needs its bytes again: nothing takes them over.
+// CHECK-LABEL: func.func @repeated
+func.func @repeated() {
+  nisa.kernel @k {
+    // CHECK: nisa.alloc {address = [[A:[0-9]+]] : i64
+    // CHECK-NOT: {address = [[A]] : i64
+    // CHECK: nisa.loop
+    %a = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
+    %b = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
+    nisa.memset vector(%a tile<f32 [0 : 128] at 0 [1 x 64]>) scalars(1.0 : f32) : memref<128x256xi8, #neuron.space<sbuf>>
+    nisa.loop %i = 8 {
+      nisa.activation scalar(%b tile<f32 [0 : 128] at 0 [1 x 64]>, %a tile<f32 [0 : 128] at 0 [1 x 64]>, none) scalars(1.0 : f32, 0.0 : f32) fields {function = "exp"} : memref<128x256xi8, #neuron.space<sbuf>>, memref<128x256xi8, #neuron.space<sbuf>>
+    }
+  }
+  return
+}
+
+// -----
+
+// Two instructions that write a result in parts take over an operand together.
+// CHECK-LABEL: func.func @parts
+func.func @parts() {
+  nisa.kernel @k {
+    // CHECK: nisa.alloc {address = [[A:[0-9]+]] : i64
+    // CHECK: nisa.alloc {address = [[A]] : i64
+    // CHECK: nisa.memset
+    %a = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
+    %b = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
+    nisa.memset vector(%a tile<f32 [0 : 128] at 0 [1 x 64]>) scalars(1.0 : f32) : memref<128x256xi8, #neuron.space<sbuf>>
+    nisa.tensor_copy vector(%b tile<f32 [0 : 128] at 0 [1 x 32]>, %a tile<f32 [0 : 128] at 0 [1 x 32]>) : memref<128x256xi8, #neuron.space<sbuf>>, memref<128x256xi8, #neuron.space<sbuf>>
+    nisa.tensor_copy gpsimd(%b tile<f32 [0 : 128] at 128 [1 x 32]>, %a tile<f32 [0 : 128] at 128 [1 x 32]>) : memref<128x256xi8, #neuron.space<sbuf>>, memref<128x256xi8, #neuron.space<sbuf>>
+  }
+  return
+}
+
+// -----
+
+// Parts that read what an earlier part has written do not.
+// CHECK-LABEL: func.func @crossing_parts
+func.func @crossing_parts() {
+  nisa.kernel @k {
+    // CHECK: nisa.alloc {address = [[A:[0-9]+]] : i64
+    // CHECK-NOT: {address = [[A]] : i64
+    // CHECK: nisa.memset
+    %a = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
+    %b = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
+    nisa.memset vector(%a tile<f32 [0 : 128] at 0 [1 x 64]>) scalars(1.0 : f32) : memref<128x256xi8, #neuron.space<sbuf>>
+    nisa.tensor_copy vector(%b tile<f32 [0 : 128] at 0 [1 x 32]>, %a tile<f32 [0 : 128] at 128 [1 x 32]>) : memref<128x256xi8, #neuron.space<sbuf>>, memref<128x256xi8, #neuron.space<sbuf>>
+    nisa.tensor_copy gpsimd(%b tile<f32 [0 : 128] at 128 [1 x 32]>, %a tile<f32 [0 : 128] at 0 [1 x 32]>) : memref<128x256xi8, #neuron.space<sbuf>>, memref<128x256xi8, #neuron.space<sbuf>>
+  }
+  return
+}
+
+// -----
+
+// Narrower elements may be written over wider ones in one forward walk, wider ones over narrower ones not.
+// CHECK-LABEL: func.func @widths
+func.func @widths() {
+  nisa.kernel @k {
+    // CHECK: nisa.alloc {address = [[A:[0-9]+]] : i64
+    // CHECK: nisa.alloc {address = [[A]] : i64
+    // CHECK-NOT: {address = [[A]] : i64
+    // CHECK: nisa.memset
+    %a = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
+    %b = nisa.alloc : memref<128x128xi8, #neuron.space<sbuf>>
+    %c = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
+    nisa.memset vector(%a tile<f32 [0 : 128] at 0 [1 x 64]>) scalars(1.0 : f32) : memref<128x256xi8, #neuron.space<sbuf>>
+    nisa.tensor_copy vector(%b tile<bf16 [0 : 128] at 0 [1 x 64]>, %a tile<f32 [0 : 128] at 0 [1 x 64]>) : memref<128x128xi8, #neuron.space<sbuf>>, memref<128x256xi8, #neuron.space<sbuf>>
+    nisa.tensor_copy vector(%c tile<f32 [0 : 128] at 0 [1 x 64]>, %b tile<bf16 [0 : 128] at 0 [1 x 64]>) : memref<128x256xi8, #neuron.space<sbuf>>, memref<128x128xi8, #neuron.space<sbuf>>
+  }
+  return
+}
