@@ -47,12 +47,27 @@ StridedLayout mlir::neuron::bufferLayout(Value buffer) {
 Grouping::Grouping(func::FuncOp function, const ::neuroncore::target::MachineModel &model, unsigned maxOps, bool explain)
     : function(function), model(model), maxOps(maxOps), explain(explain) {}
 
+/// `file:line` of the user's code and the name of its node, as errors print them.
+static void printPlace(llvm::raw_ostream &os, Location loc) {
+  if (auto name = dyn_cast<NameLoc>(loc)) {
+    printPlace(os, name.getChildLoc());
+    os << "[" << name.getName().getValue() << "] ";
+  } else if (auto call = dyn_cast<CallSiteLoc>(loc)) {
+    printPlace(os, call.getCallee());
+  } else if (auto fused = dyn_cast<FusedLoc>(loc); fused && !fused.getLocations().empty()) {
+    printPlace(os, fused.getLocations().front());
+  } else if (auto file = dyn_cast<FileLineColLoc>(loc)) {
+    os << file.getFilename().getValue() << ":" << file.getLine() << ": ";
+  }
+}
+
 void Grouping::note(Operation *op, const Twine &text) {
   if (!explain)
     return;
   std::string line;
   llvm::raw_string_ostream stream(line);
-  stream << op->getName() << " at " << op->getLoc() << ": " << text;
+  printPlace(stream, op->getLoc());
+  stream << op->getName() << ": " << text;
   reportLines.push_back(std::move(line));
 }
 

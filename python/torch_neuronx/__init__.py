@@ -43,6 +43,10 @@ def __getattr__(name: str):
         from ._dynamo.decompositions import register_decomposition
 
         return register_decomposition
+    if name == "explain_fusion":
+        from ._dynamo.explain import explain_fusion
+
+        return explain_fusion
     if name == "__version__":
         from ._build_information import VERSION
 
@@ -51,7 +55,7 @@ def __getattr__(name: str):
 
 
 def __dir__():
-    return sorted(_DEVICE_NAMES | _TRACKING_NAMES | _SUBMODULES | {"register_decomposition", "__version__"})
+    return sorted(_DEVICE_NAMES | _TRACKING_NAMES | _SUBMODULES | {"register_decomposition", "explain_fusion", "__version__"})
 
 
 def _autoload() -> None:
