@@ -61,6 +61,11 @@ private:
   std::unique_ptr<EagerEntry> compile();
   std::vector<EagerResult> inferResults(const EagerRequest &request);
   void checkOnMeta();
+  bool fillsArgument();
+  /// The shape function to call directly, or null.
+  const struct ShapeFunction *shapeFunction();
+  /// Of a form that writes its arguments: errors that `results` do not show.
+  void checkInPlace(const std::vector<EagerResult> &results);
   void checkDimensions();
   torch::jit::Stack metaStack();
 

@@ -12,6 +12,7 @@
 #include <c10/core/WrapDimMinimal.h>
 
 #include "EagerCall.h"
+#include "ShapeFunctions.h"
 #include "Storage.h"
 
 namespace neuroncore::device {
@@ -116,6 +117,37 @@ torch::jit::Stack EagerCall::metaStack() {
   return stack;
 }
 
+const ShapeFunction *EagerCall::shapeFunction() {
+  const ShapeFunction *shape = shapeFunctionOf(overload_.functionalName_);
+  if (!shape || !shape->floatsOnly)
+    return shape;
+  for (size_t i = 0; i < count_; ++i)
+    if (argument(i).isTensor() && !c10::isFloatingType(argument(i).toTensor().scalar_type()))
+      return nullptr;
+  return shape;
+}
+
+/// Whether the result is the first argument with other values, whatever it is.
+bool EagerCall::fillsArgument() {
+  const std::string &name = overload_.functionalName_;
+  return overload_.form_ == EagerForm::InPlace && (name == "aten.fill.Scalar" || name == "aten.zero.default") &&
+         argument(0).isTensor();
+}
+
+void EagerCall::checkInPlace(const std::vector<EagerResult> &results) {
+  const ShapeFunction *shape = shapeFunction();
+  if (fillsArgument())
+    return;
+  if (overload_.form_ != EagerForm::InPlace || !shape || !shape->isElementwise || results.size() != 1) {
+    checkOnMeta();
+    return;
+  }
+  // The shape is compared by the caller.
+  const at::Tensor &self = *writtenArguments_[0];
+  TORCH_CHECK(c10::canCast(results[0].dtype, self.scalar_type()), "result type ", results[0].dtype,
+              " can't be cast to the desired output type ", self.scalar_type());
+}
+
 void EagerCall::checkOnMeta() {
   torch::jit::Stack stack = metaStack();
   overload_.op_.callBoxed(stack);
@@ -146,10 +178,17 @@ std::vector<EagerResult> EagerCall::inferResults(const EagerRequest &request) {
     results[0].strides = contiguous(results[0].sizes);
     return results;
   }
+  if (fillsArgument()) {
+    results.push_back(resultOf(argument(0).toTensor()));
+    return results;
+  }
   torch::jit::Stack stack = metaStack();
   // Out arguments come last and the functional form does not take them.
   stack.resize(overload_.functional_.schema().arguments().size());
-  overload_.functional_.callBoxed(stack);
+  if (const ShapeFunction *shape = shapeFunction())
+    shape->kernel.callBoxed(overload_.functional_, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+  else
+    overload_.functional_.callBoxed(stack);
   for (const c10::IValue &value : stack)
     flatten(value, results);
   return results;
@@ -182,7 +221,7 @@ std::unique_ptr<EagerEntry> EagerCall::compile() {
         return entry;
     }
     if (overload_.form_ != EagerForm::Functional && overload_.functionalName_ != "aten.copy.default")
-      checkOnMeta();
+      checkInPlace(entry->results);
     checkDimensions();
   } catch (...) {
     // Either the user's mistake or data that the result's shape depends on: the CPU tells which.

@@ -164,6 +164,9 @@ void fallbackToCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, cons
   try {
     runOnCpu(op, stack);
   } catch (const c10::NotImplementedError &error) {
+    // A kernel that refuses a dtype says it better than we could: this is the caller's mistake, on any device.
+    if (std::string(error.what_without_backtrace()).find(" not implemented for '") != std::string::npos)
+      throw;
     TORCH_CHECK_NOT_IMPLEMENTED(false, "CPU fallback failed for ", name,
                                 " on neuron tensors: ", error.what_without_backtrace());
   }
