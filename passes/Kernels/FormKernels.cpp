@@ -11,6 +11,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "passes/Kernels/Grouping.h"
+#include "passes/Kernels/LongRows.h"
 #include "passes/Kernels/Passes.h"
 
 namespace mlir::neuron {
@@ -203,6 +204,7 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
       return signalPassFailure();
     }
     dropEmptyTensors(function);
+    splitLongRows(function, *model);
     materializeReshapes(function);
     materializeOperands(function);
     storeResults(function);

@@ -12,7 +12,7 @@ def FormKernelsPass : Pass<"neuron-kernels-form", "::mlir::func::FuncOp"> {
     Changes: every computation moves into a `neuron.kernel`; what is left in the function are kernels, dense constants and
     views of the results. Operations join the kernel of their producers when one iteration space holds them all, the tiles
     fit on chip and the estimated time does not grow; views between them become part of the space, views of buffers become
-    addresses.
+    addresses. Index reductions and scans over rows that do not fit on chip are rewritten into ones that do (LongRows.h).
 
     Requires: the contract of the graph phase (VerifyGraph).
 

@@ -67,6 +67,13 @@ class Program:
         return "\n".join(lines)
 
 
+def large_shape(rng: random.Random) -> list[int]:
+    """Enough rows for loops, with long or short rows."""
+    columns = rng.choice((257, 1000, 1024, 2048, 4096, 5000))
+    rows = rng.choice((300, 520, 777, 1024, 1300))
+    return rng.choice(([rows, columns], [2, rows, columns // 2], [columns, rows], [rows * columns]))
+
+
 def random_shape(rng: random.Random) -> list[int]:
     rank = rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4))
     sizes = (1, 2, 3, 5, 7, 8, 16, 31, 33, 64, 65, 127, 128, 129, 200, 257)
@@ -136,6 +143,7 @@ class Builder:
         self.values: list[Value] = []
         self.program_steps: list[Step] = []
         self.num_steps = steps
+        self.largest = 200_000
 
     def pick(self, condition=lambda value: True) -> int | None:
         candidates = [number for number, value in enumerate(self.values) if condition(value)]
@@ -149,7 +157,7 @@ class Builder:
             result = function(*[self.values[number].tensor for number in operands])
         except (RuntimeError, IndexError, ValueError, TypeError):
             return False
-        if not isinstance(result, torch.Tensor) or result.numel() > 200000 or result.dim() > 6:
+        if not isinstance(result, torch.Tensor) or result.numel() > self.largest or result.dim() > 6:
             return False
         if result.dtype in (torch.float64, torch.complex64):
             return False
@@ -434,12 +442,15 @@ class Builder:
     def build(self) -> Program:
         rng = self.rng
         inputs = []
-        base = random_shape(rng)
+        large = rng.random() < 0.07
+        if large:
+            self.largest, self.num_steps = 16_000_000, min(self.num_steps, 6)
+        base = large_shape(rng) if large else random_shape(rng)
         for _ in range(rng.randint(1, 4)):
             shape = list(base)
             if rng.random() < 0.4:
                 shape = [size if rng.random() < 0.6 else 1 for size in shape][rng.randint(0, len(shape) // 2) :]
-            elif rng.random() < 0.2:
+            elif rng.random() < 0.2 and not large:
                 shape = random_shape(rng)
             dtype = rng.choice(FLOATS) if rng.random() < 0.7 else rng.choice(INTEGERS + (torch.bool,))
             tensor = random_tensor(rng, shape, dtype)
