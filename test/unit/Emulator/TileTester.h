@@ -7,13 +7,16 @@
 #ifndef NEURON_TEST_UNIT_EMULATOR_TILETESTER_H
 #define NEURON_TEST_UNIT_EMULATOR_TILETESTER_H
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <map>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -94,33 +97,46 @@ inline double elementValue(Dtype dtype, const uint8_t *p) {
   }
 }
 
-/// Nearest small float by search over all encodings: ties to the even encoding, overflow as IEEE rounding defines it.
+/// Values of all encodings without sign that rounding may choose, ascending; where a NaN or infinity lies, the next larger
+/// number would be.
+inline const std::vector<double> &smallMagnitudes(int exponentBits, int mantissaBits, bool finite) {
+  static std::map<std::tuple<int, int, bool>, std::vector<double>> tables;
+  std::vector<double> &table = tables[{exponentBits, mantissaBits, finite}];
+  const int beyond = (1 << exponentBits) - 1 - ((1 << (exponentBits - 1)) - 1);
+  if (!table.empty())
+    return table;
+  for (uint32_t code = 0; code < 1u << (exponentBits + mantissaBits); ++code) {
+    double candidate = decodeSmall(code, exponentBits, mantissaBits, finite);
+    if (std::isnan(candidate)) {
+      if (!finite)
+        break;
+      candidate = std::ldexp(1.0 + std::ldexp(double(code & ((1u << mantissaBits) - 1)), -mantissaBits), beyond);
+    } else if (std::isinf(candidate)) {
+      candidate = std::ldexp(1.0, beyond);
+    }
+    table.push_back(candidate);
+  }
+  return table;
+}
+
+/// Nearest small float among all encodings: ties to the even encoding, overflow as IEEE rounding defines it.
 inline uint32_t encodeSmall(double value, int exponentBits, int mantissaBits, bool finite) {
   const int bits = 1 + exponentBits + mantissaBits;
   const uint32_t signBit = std::signbit(value) ? 1u << (bits - 1) : 0;
   if (std::isnan(value))
     return signBit | ((1u << (bits - 1)) - 1);
-  const double magnitude = std::fabs(value);
-  uint32_t best = 0;
-  double bestDistance = std::numeric_limits<double>::infinity();
-  for (uint32_t code = 0; code < 1u << (bits - 1); ++code) {
-    double candidate = decodeSmall(code, exponentBits, mantissaBits, finite);
-    if (std::isnan(candidate)) {
-      if (!finite)
-        continue;
-      // The place where the next larger number would be.
-      candidate = std::ldexp(1.0 + std::ldexp(double(code & ((1u << mantissaBits) - 1)), -mantissaBits),
-                             (1 << exponentBits) - 1 - ((1 << (exponentBits - 1)) - 1));
-    } else if (std::isinf(candidate)) {
-      candidate = std::ldexp(1.0, (1 << exponentBits) - 1 - ((1 << (exponentBits - 1)) - 1));
-    }
-    const double distance = std::fabs(candidate - std::fmin(magnitude, 1e6)); // 1e6 overflows all of them
-    if (distance < bestDistance || (distance == bestDistance && code % 2 == 0)) {
-      best = code;
-      bestDistance = distance;
-    }
+  const double magnitude = std::fmin(std::fabs(value), 1e6); // 1e6 overflows all of them
+  const std::vector<double> &table = smallMagnitudes(exponentBits, mantissaBits, finite);
+  const auto above = std::lower_bound(table.begin(), table.end(), magnitude);
+  if (above == table.end())
+    return signBit | uint32_t(table.size() - 1);
+  uint32_t code = uint32_t(above - table.begin());
+  if (code > 0) {
+    const double up = table[code] - magnitude, down = magnitude - table[code - 1];
+    if (down < up || (down == up && code % 2 == 1))
+      --code;
   }
-  return signBit | best;
+  return signBit | code;
 }
 
 template <typename T> uint64_t roundSaturate(float value) {
