@@ -42,6 +42,7 @@ private:
   LogicalResult importArguments(SmallVectorImpl<DictionaryAttr> &attributes);
   void importConstants();
   void importNode(int index);
+  void importNode(const ::neuron::graph::Node &node, Location loc);
   LogicalResult importOutputs();
   void emitFrames(InFlightDiagnostic &diagnostic, int node);
   DictionaryAttr argumentAttributes(StringRef name, StringRef role, ArrayRef<int64_t> strides, int64_t offset);

@@ -10,6 +10,7 @@
 #include "dialects/Neuron/NeuronOps.h"
 #include "dialects/Neuron/NeuronViews.h"
 #include "mlir/IR/Verifier.h"
+#include "passes/Import/Foreach.h"
 #include "passes/Import/GraphImporter.h"
 
 using namespace mlir;
@@ -255,7 +256,8 @@ static bool argumentFits(char letter, const Argument &argument) {
   case 'B':
     return isInteger(argument);
   case 'D':
-    return argument.has_dtype();
+    // The default of a schema is the enumerator of a ScalarType; the result's recorded type says the same.
+    return argument.has_dtype() || argument.has_integer();
   case 'N':
     return argument.has_text();
   case 'L':
@@ -264,6 +266,8 @@ static bool argumentFits(char letter, const Argument &argument) {
     return allItems([](const Argument &item) { return item.has_boolean(); });
   case 'V':
     return allItems([](const Argument &item) { return item.has_value(); });
+  case 'W':
+    return allItems([](const Argument &item) { return item.has_value() || item.has_none(); });
   default: // '_'
     return true;
   }
@@ -327,17 +331,30 @@ static bool refersToUndefined(const Argument &argument, const llvm::DenseMap<uin
   return false;
 }
 
+/// Whether there is an importer, of the operator or of what its elements are.
+static bool isSupported(const Node &node) {
+  std::vector<Node> elements = expandForeach(node);
+  return findOverload(elements.empty() ? node.op() : elements.front().op()).registration != nullptr;
+}
+
 void GraphImporter::importNode(int index) {
   currentNode = index;
   const Node &node = graph.nodes(index);
-  Location loc = locationOf(index);
-  Lookup found = findOverload(node.op());
-  if (!found.registration) {
+  if (!isSupported(node)) {
     failed = true;
-    InFlightDiagnostic diagnostic = emitError(loc) << "unsupported op " << node.op();
+    InFlightDiagnostic diagnostic = emitError(locationOf(index)) << "unsupported op " << node.op();
     emitFrames(diagnostic, index);
     return;
   }
+  std::vector<Node> elements = expandForeach(node);
+  if (elements.empty())
+    return importNode(node, locationOf(index));
+  for (const Node &element : elements)
+    importNode(element, locationOf(index));
+}
+
+void GraphImporter::importNode(const Node &node, Location loc) {
+  Lookup found = findOverload(node.op());
   // Nodes after a failed one are looked up only, so that one run reports every unsupported operator.
   for (const Argument &argument : node.arguments())
     if (refersToUndefined(argument, operands))
@@ -477,7 +494,7 @@ FailureOr<OwningOpRef<ModuleOp>> GraphImporter::run() {
   if (mlir::failed(importArguments(attributes))) {
     // Unsupported inputs do not hide unsupported operators.
     for (int i = 0; i < graph.nodes_size(); ++i)
-      if (!findOverload(graph.nodes(i).op()).registration) {
+      if (!isSupported(graph.nodes(i))) {
         InFlightDiagnostic diagnostic = emitError(locationOf(i)) << "unsupported op " << graph.nodes(i).op();
         emitFrames(diagnostic, i);
       }

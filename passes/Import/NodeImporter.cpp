@@ -59,6 +59,13 @@ SmallVector<Value> NodeImporter::tensors(unsigned i) {
   return values;
 }
 
+SmallVector<std::optional<Value>> NodeImporter::optionalTensors(unsigned i) {
+  SmallVector<std::optional<Value>> values;
+  for (const Argument &item : argument(i).list().items())
+    values.push_back(item.has_none() ? std::nullopt : std::optional<Value>(operandOf(item).tensor));
+  return values;
+}
+
 Number NodeImporter::number(unsigned i) {
   Operand value = operand(i);
   if (!value.isTensor())

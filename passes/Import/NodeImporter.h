@@ -65,6 +65,7 @@ public:
   Value tensor(unsigned i);
   std::optional<Value> optionalTensor(unsigned i);
   SmallVector<Value> tensors(unsigned i);
+  SmallVector<std::optional<Value>> optionalTensors(unsigned i);
   Number number(unsigned i);
   /// A Scalar that must be known: shapes or the choice of operations depend on it.
   Number knownNumber(unsigned i);

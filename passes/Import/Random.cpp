@@ -68,7 +68,9 @@ void randomFrom(NodeImporter &b) {
 
 void uniformBetween(NodeImporter &b) {
   double from = b.floating(1), to = b.floating(2);
-  b.result(b.add(b.mul(uniformF32(b, b.resultShape(0)), to - from), from));
+  // A 16-bit draw has the bits of its dtype, as rand.
+  Value draw = b.castTo(b.uniform(b.resultElement(0), b.resultShape(0)), b.f32());
+  b.result(b.add(b.mul(draw, to - from), from));
 }
 
 /// mean + std * draw; positions of the two, either a number or a tensor.

@@ -51,6 +51,7 @@ RENAMED = {
     "resolve_conj.default": "positive.default",
     "resolve_neg.default": "positive.default",
     "_conj.default": "positive.default",
+    "_unsafe_index_put.default": "index_put.default",
 }
 
 LETTERS = {
@@ -72,6 +73,8 @@ def letter(argument: torch.Argument) -> str:
         kind = kind.getElementType()
     if kind.kind() == "ListType":
         element = kind.getElementType().kind()
+        if element == "OptionalType" and kind.getElementType().getElementType().kind() == "TensorType":
+            return "W"
         result = {"IntType": "L", "SymIntType": "L", "BoolType": "M", "TensorType": "V"}.get(element, "?")
     else:
         result = LETTERS.get(kind.kind(), "_")

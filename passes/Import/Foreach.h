@@ -1,0 +1,18 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef PASSES_IMPORT_FOREACH_H
+#define PASSES_IMPORT_FOREACH_H
+
+#include <vector>
+
+#include "neuron/Graph/GraphReader.h"
+
+namespace mlir::neuron {
+
+/// The nodes, one per result, that an operator on lists of tensors stands for; empty for every other operator.
+std::vector<::neuron::graph::Node> expandForeach(const ::neuron::graph::Node &node);
+
+} // namespace mlir::neuron
+
+#endif // PASSES_IMPORT_FOREACH_H
