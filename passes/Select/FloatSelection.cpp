@@ -350,7 +350,7 @@ FailureOr<ScalarRef> KernelSelector::negated(Location loc, const ScalarRef &scal
 /// value = inner * scale + bias, looking through deferred operations.
 FailureOr<TileRef> KernelSelector::peelAffine(Value value, ScalarRef &scale, ScalarRef &bias) {
   scale.constant = 1.0f;
-  bias.constant = 0.0f;
+  bias.constant = -0.0f; // adding it keeps the sign of a zero
   Value inner = value;
   Operation *outer = value.getDefiningOp();
   Value next;

@@ -192,7 +192,7 @@ void InstructionWriter::tensorScalar(Location loc, const TileRef &dst, const Til
   bool multiplies = first.op == AluOp::Multiply && constantOrVector(first.scalar);
   bool adds = first.op == AluOp::Add && constantOrVector(first.scalar);
   bool subtracts = first.op == AluOp::Subtract && !first.reverse && first.scalar.constant;
-  ScalarRef one{1.0f, {}}, zero{0.0f, {}};
+  ScalarRef one{1.0f, {}}, zero{-0.0f, {}}; // -0 keeps the sign of a zero
   ScalarRef scale = one, bias = zero;
   bool expressible = false;
   if (multiplies && second.op == AluOp::Bypass) {
@@ -344,7 +344,7 @@ void InstructionWriter::tensorReduce(Location loc, const TileRef &dst, const Til
     setTile(onScalar, 1, src, unused.counts);
     setTile(onScalar, 2, dst, dst.counts);
     setScalar(onScalar, 0, {1.0f, {}});
-    setScalar(onScalar, 1, {0.0f, {}});
+    setScalar(onScalar, 1, {-0.0f, {}});
     choices.push_back(std::move(onScalar));
   }
   write(loc, std::move(choices));

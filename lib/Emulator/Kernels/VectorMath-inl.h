@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "hwy/highway.h"
 
@@ -323,12 +324,18 @@ HWY_INLINE Vector timesNormalProbability(Vector y, Vector x) {
   return hn::IfThenElse(isInner, inner, hn::IfThenElse(hn::Lt(x, hn::Zero(floatTag)), negative, positive));
 }
 
+/// NaN for NaN and, as in PyTorch, for -infinity, where these functions are -infinity times zero.
+HWY_INLINE Vector withoutMinusInfinity(Vector x, Vector y) {
+  const Vector nan = hn::IfThenElse(hn::Eq(x, constant(-std::numeric_limits<float>::infinity())),
+                                    constant(std::numeric_limits<float>::quiet_NaN()), y);
+  return hn::IfThenElse(hn::IsNaN(x), x, nan);
+}
+
 /// x * P(X <= x). 2.5 ulp for x > -0.6, 3.4 below while the probability is a normal number.
 HWY_INLINE Vector gelu(Vector x) {
   const Vector y = timesNormalProbability(x, x);
-  // -infinity times zero
   const Vector limited = hn::IfThenElse(hn::Lt(x, constant(-15.0f)), constant(-0.0f), y);
-  return hn::IfThenElse(hn::IsNaN(x), x, limited);
+  return withoutMinusInfinity(x, limited);
 }
 
 /// x * sigmoid(2u) = x (1 + tanh(u)) / 2 with u = sqrt(2/pi) (x + 0.044715 x^3), u in twice the precision.
@@ -351,7 +358,7 @@ HWY_INLINE Vector geluTanh(Vector x) {
   Vector y = timesSigmoid(x, high, low);
   y = hn::IfThenElse(hn::Lt(x, constant(-12.0f)), constant(-0.0f), y);
   y = hn::IfThenElse(hn::Gt(x, constant(12.0f)), x, y);
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
+  return withoutMinusInfinity(x, y);
 }
 
 /// Derivative of gelu: P(X <= x) + x * density(x).
@@ -374,7 +381,7 @@ HWY_INLINE Vector geluDerivative(Vector x) {
 HWY_INLINE Vector silu(Vector x) {
   const Vector y = timesSigmoid(x, x, hn::Zero(floatTag));
   const Vector limited = hn::IfThenElse(hn::Lt(x, constant(-120.0f)), constant(-0.0f), y);
-  return hn::IfThenElse(hn::IsNaN(x), x, limited);
+  return withoutMinusInfinity(x, limited);
 }
 
 /// sigmoid(x) (1 + x (1 - sigmoid(x))), as a quotient of polynomials in e = exp(-|x|).
@@ -416,7 +423,7 @@ HWY_INLINE Vector mish(Vector x) {
   Vector y = fusedMultiplyAdd(remainder, inverse, quotient);
   y = hn::IfThenElse(hn::Gt(x, constant(30.0f)), x, y);
   const Vector limited = hn::IfThenElse(hn::Lt(x, constant(-120.0f)), constant(-0.0f), y);
-  return hn::IfThenElse(hn::IsNaN(x), x, limited);
+  return withoutMinusInfinity(x, limited);
 }
 
 HWY_INLINE Vector erfDerivative(Vector x) {

@@ -49,9 +49,10 @@ double unaryInDouble(FloatUnaryFunction f, double x) {
   case FloatUnaryFunction::Digamma:
     return special::digamma(x);
   case FloatUnaryFunction::I0:
-    return special::besselI0(x);
+    // As PyTorch: infinity divided by infinity on the way.
+    return std::isinf(x) ? std::numeric_limits<double>::quiet_NaN() : special::besselI0(x);
   case FloatUnaryFunction::I1:
-    return special::besselI1(x);
+    return std::isinf(x) ? std::numeric_limits<double>::quiet_NaN() : special::besselI1(x);
   case FloatUnaryFunction::Ndtri:
     return special::inverseNormal(x);
   case FloatUnaryFunction::LogNdtr:

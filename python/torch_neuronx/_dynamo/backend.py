@@ -223,10 +223,9 @@ def _run_compiler(lowered: Lowered, options: BackendOptions):
         kind = NeuronUnsupportedError if _compilation.is_unsupported(error) else NeuronCompileError
         node = getattr(error, "node", None)
         frames = [tuple(frame) for frame in getattr(error, "frames", None) or ()]
-        if isinstance(node, int):
-            if not frames and 0 <= node < len(lowered.graph.nodes):
-                frames = _frames_of_node(lowered.graph, node)
-            node = lowered.node_names[node] if 0 <= node < len(lowered.node_names) else None
+        # The graph knows the whole Python stack, the compiler's locations only files and lines.
+        if node in lowered.node_names:
+            frames = _frames_of_node(lowered.graph, lowered.node_names.index(node)) or frames
         raise kind(
             getattr(error, "message", None) or str(error),
             code=getattr(error, "code", "") or "",

@@ -33,6 +33,10 @@ SCALAR_TYPES: dict[torch.dtype, int] = {
 }
 
 
+# lib/Graph: what a GraphDef may hold.
+MAX_RANK = 8
+
+
 class UnsupportedGraph(Exception):
     """The graph cannot be expressed; the message says what and what to do."""
 
@@ -149,6 +153,10 @@ class GraphBuilder:
 
     @staticmethod
     def fill_type(target: pb.TensorType, dtype: torch.dtype, sizes: Sequence[int], strides: Sequence[int]) -> None:
+        if len(sizes) > MAX_RANK:
+            raise UnsupportedGraph(
+                f"expected at most {MAX_RANK} dimensions but got {len(sizes)}; reshape the tensor to fewer"
+            )
         target.dtype = scalar_type(dtype)
         target.sizes.extend(int(size) for size in sizes)
         target.strides.extend(int(stride) for stride in strides)

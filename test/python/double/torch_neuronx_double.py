@@ -77,9 +77,9 @@ def compile(graph_def: bytes, options_json: str) -> CompiledGraph:
             for frame in location.frames
         ]
         if node.op in refused:
-            raise UnsupportedError(f"{node.op} is refused", op=node.op, node=position, frames=frames)
+            raise UnsupportedError(f"{node.op} is refused", op=node.op, node=node.name, frames=frames)
         if node.op in broken:
-            raise CompileError(f"{node.op} is broken", op=node.op, node=position, frames=frames)
+            raise CompileError(f"{node.op} is broken", op=node.op, node=node.name, frames=frames)
     compilations.append(graph.name)
     kinds = {pb.Input.TENSOR: "tensor", pb.Input.SCALAR: "scalar", pb.Input.RNG_STATE: "rng_state"}
     body = {

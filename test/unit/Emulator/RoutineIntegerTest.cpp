@@ -21,7 +21,7 @@ Instruction call(Routine routine, int function, Dtype dst, Dtype src, int n, int
   instruction.routineFunction = uint8_t(function);
   instruction.tiles[0] = rowTile(dst, 1, n, 0);
   for (int i = 1; i <= sources; ++i)
-    instruction.tiles[i] = rowTile(src, 1, n, uint32_t(i) * 8192);
+    instruction.tiles[i] = rowTile(src, 1, n, uint32_t(i) * 16384);
   return instruction;
 }
 
