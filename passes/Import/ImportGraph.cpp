@@ -32,7 +32,8 @@ static SmallVector<int64_t> sizesOf(const RecordedType &type) {
   return SmallVector<int64_t>(type.sizes().begin(), type.sizes().end());
 }
 
-static std::string typeName(ScalarType type) { return std::string(neuroncore::graph::scalarTypeName(type)); }
+/// As PyTorch spells it.
+static std::string typeName(ScalarType type) { return StringRef(::neuron::graph::ScalarType_Name(type)).lower(); }
 
 GraphImporter::GraphImporter(const GraphDef &graph, MLIRContext *context)
     : graph(graph), context(context), builder(context) {
@@ -342,7 +343,7 @@ void GraphImporter::importNode(int index) {
   const Node &node = graph.nodes(index);
   if (!isSupported(node)) {
     failed = true;
-    InFlightDiagnostic diagnostic = emitError(locationOf(index)) << "unsupported op " << node.op();
+    InFlightDiagnostic diagnostic = emitError(locationOf(index)) << node.op() << ": unsupported operator";
     emitFrames(diagnostic, index);
     return;
   }
@@ -495,7 +496,7 @@ FailureOr<OwningOpRef<ModuleOp>> GraphImporter::run() {
     // Unsupported inputs do not hide unsupported operators.
     for (int i = 0; i < graph.nodes_size(); ++i)
       if (!isSupported(graph.nodes(i))) {
-        InFlightDiagnostic diagnostic = emitError(locationOf(i)) << "unsupported op " << graph.nodes(i).op();
+        InFlightDiagnostic diagnostic = emitError(locationOf(i)) << graph.nodes(i).op() << ": unsupported operator";
         emitFrames(diagnostic, i);
       }
     return failure();

@@ -123,7 +123,7 @@ Type NodeImporter::elementOr(unsigned i, Type fallback) {
     return fallback;
   if (Type type = graph.elementType(argument(i).dtype()))
     return type;
-  error("unsupported dtype " + Twine(std::string(neuroncore::graph::scalarTypeName(argument(i).dtype()))));
+  error("unsupported dtype " + StringRef(::neuron::graph::ScalarType_Name(argument(i).dtype())).lower());
   return fallback;
 }
 
