@@ -275,6 +275,10 @@ Value NodeImporter::contract(Value lhs, Value rhs, Type resultElement) {
     error("expected matrices with a common inner size and dtype");
     return lhs;
   }
+  if (!isFloat(element(lhs))) {
+    error("products of integer matrices are not supported; convert the operands to a float type");
+    return lhs;
+  }
   return ContractOp::create(builder, loc, tensorType({shape(lhs)[0], shape(lhs)[1], shape(rhs)[2]}, resultElement), lhs,
                             rhs);
 }

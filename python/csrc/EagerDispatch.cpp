@@ -3,6 +3,7 @@
 
 #include "EagerDispatch.h"
 
+#include <ATen/core/enum_tag.h>
 #include <set>
 #include <unordered_set>
 
@@ -164,7 +165,8 @@ bool returnsView(const c10::FunctionSchema &schema) {
 bool isEligible(const c10::OperatorHandle &op) {
   const c10::FunctionSchema &schema = op.schema();
   const std::string &name = schema.name();
-  if (reservedOperators().count(name) || returnsView(schema))
+  // An in-place view changes a tensor's metadata only.
+  if (reservedOperators().count(name) || returnsView(schema) || op.hasTag(at::Tag::inplace_view))
     return false;
   // A backend kernel for an implicit composite takes the place of its decomposition, and with it of its derivative
   // unless it has one of its own, which then calls a backward operator that has to be native too.

@@ -8,6 +8,8 @@ import torch
 
 import torch_neuronx
 
+pytestmark = pytest.mark.real
+
 
 def chain(x):
     return torch.softmax(torch.tanh(x) + 1, -1)

@@ -46,7 +46,10 @@ def copied_package(tmp_path):
     metadata = target / "open_torch_neuronx-0.1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: open-torch-neuronx\nVersion: 0.1.0\n")
-    (metadata / "entry_points.txt").write_text("[torch.backends]\ntorch_neuronx = torch_neuronx:_autoload\n")
+    (metadata / "entry_points.txt").write_text(
+        "[torch.backends]\ntorch_neuronx = torch_neuronx:_autoload\n"
+        "[torch_dynamo_backends]\nneuron = torch_neuronx._dynamo.backend:neuron_backend\n"
+    )
     return target
 
 
