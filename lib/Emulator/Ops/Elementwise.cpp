@@ -445,11 +445,13 @@ public:
     if (instruction.scalars[1].kind == isa::ScalarOperand::Kind::None)
       bias_.value = -0.0f;
     nanoseconds_ = estimate(out_, 0.6);
-    Storage in, out;
+    Storage in, out = Storage::F32;
     // Short rows share a call in the general form.
-    if (out_.n >= kReductionPartials && in_.isContiguous() && out_.isContiguous() && storageOf(in_.dtype, in) &&
-        storageOf(out_.dtype, out) && mayWriteWhileReading(out_, in_))
-      fused_ = functionTable().fusedActivation[int(function_)][int(in)][int(out)];
+    if (out_.n < kReductionPartials || !in_.isContiguous() || !out_.isContiguous() || !storageOf(in_.dtype, in) ||
+        !mayWriteWhileReading(out_, in_))
+      return;
+    isStaged_ = !storageOf(out_.dtype, out);
+    fused_ = functionTable().fusedActivation[int(function_)][int(in)][int(out)];
   }
 
   void run(Machine &machine, Worker &worker, int begin, int end) const override {
@@ -459,10 +461,20 @@ public:
     }
     const int add = int(ReduceOp::Add);
     float *partials = reduction_.needsValues() ? worker.partials : nullptr;
+    // Other types than fp32 and bf16 are converted from a buffer.
+    const int64_t chunk = isStaged_ ? kStageElements : out_.n;
+    const StoreKernel store = convertTable().store[int(out_.dtype)];
     for (int64_t row = begin; row < end; ++row) {
       std::fill_n(worker.partials, kReductionPartials, 0.0f);
-      fused_(out_.n, in_.row(machine.base, row), scale_.rows(machine.base, row).at(0),
-             bias_.rows(machine.base, row).at(0), out_.row(machine.base, row), partials);
+      const float scale = scale_.rows(machine.base, row).at(0), bias = bias_.rows(machine.base, row).at(0);
+      for (int64_t c0 = 0; c0 < out_.n; c0 += chunk) {
+        const int64_t columns = std::min(chunk, out_.n - c0);
+        uint8_t *to = out_.row(machine.base, row) + c0 * out_.bytes;
+        fused_(columns, in_.row(machine.base, row) + c0 * in_.bytes, scale, bias,
+               isStaged_ ? worker.stage[0] : static_cast<void *>(to), partials);
+        if (isStaged_)
+          store(columns, worker.stage[0], to);
+      }
       if (reduction_.isActive())
         reduction_.finish(row, partials ? reduceTable().finish[add](partials) : 0.0f, machine.scalarAccumulators,
                           in_.startPartition, machine.base);
@@ -484,6 +496,7 @@ private:
   ScalarRef scale_, bias_;
   isa::ActivationFunction function_;
   ActivationKernel fused_ = nullptr;
+  bool isStaged_ = false;
 };
 
 } // namespace

@@ -208,15 +208,16 @@ TEST(Function, SpecialValues) {
 /// The instruction: scale and bias, dtypes, strides, the running sum.
 TEST(Function, ActivationInstruction) {
   TileTester tester(21);
-  const Dtype dtypes[] = {Dtype::F32, Dtype::Bf16, Dtype::F16};
-  for (int round = 0; round < 150; ++round) {
+  const Dtype dtypes[] = {Dtype::F32, Dtype::Bf16, Dtype::F16, Dtype::U8};
+  for (int round = 0; round < 200; ++round) {
     const int partitions = tester.oneOf({1, 32, 77, 128});
     const int n = tester.pick(0, 3) == 0 ? int(tester.pick(1, 7)) : int(tester.pick(1, 2500));
     Instruction instruction;
     instruction.opcode = Opcode::Activation;
-    instruction.function = tester.oneOf({ActivationFunction::Copy, ActivationFunction::Exp, ActivationFunction::Relu,
-                                         ActivationFunction::Tanh, ActivationFunction::Silu});
-    instruction.tiles[0] = randomTile(tester, dtypes[tester.random() % 3], partitions, 0, n, 0, 32768, false);
+    instruction.function =
+        tester.oneOf({ActivationFunction::Copy, ActivationFunction::Exp, ActivationFunction::Relu,
+                      ActivationFunction::Square, ActivationFunction::Tanh, ActivationFunction::Silu});
+    instruction.tiles[0] = randomTile(tester, dtypes[tester.random() % 4], partitions, 0, n, 0, 32768, false);
     instruction.tiles[1] = randomTile(tester, dtypes[tester.random() % 3], partitions, 0, n, 32768, 32768, true);
     tester.fill(instruction.tiles[1], 1.0, tester.pick(0, 1));
     std::vector<float> scale(partitions, 1.0f), bias(partitions, -0.0f);
