@@ -1,0 +1,69 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""Cases of matrix products."""
+
+from __future__ import annotations
+
+import torch
+from cases import REFERENCES, aten, cases
+from generators import BF16, F16, F32, FLOATS, I32, I64, make, nan
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Contractions
+# ---------------------------------------------------------------------------------------------------------------------
+
+MATRIX = {"edges": False, "scale": 1.0}
+NUMERIC = (F32, BF16, F16, I64, I32)
+PRODUCTS = [((3, 5), (5, 4)), ((1, 7), (7, 1)), ((3, 0), (0, 4)), ((0, 3), (3, 2)), ((130, 33), (33, 5))]
+
+
+def matrices(*shapes, dtypes=NUMERIC):
+    for dtype in dtypes:
+        yield tuple(make(dtype, shape, **MATRIX) for shape in shapes)
+
+
+def scaled(args_list):
+    for args in args_list:
+        yield args, {}
+        yield args, {"beta": 2, "alpha": 3}
+        if args[0].is_floating_point():
+            yield args, {"beta": 0.5, "alpha": -1.5}
+            yield (torch.full_like(args[0], nan), *args[1:]), {"beta": 0}
+
+
+cases("aten.mm.default")(lambda: ((args, {}) for a, b in PRODUCTS for args in matrices(a, b)))
+cases("aten.bmm.default")(lambda: ((args, {}) for a, b in PRODUCTS for n in (2, 1, 0) for args in matrices((n, *a), (n, *b))))
+cases("aten.addmm.default")(
+    lambda: scaled(args for a, b in PRODUCTS for bias in ((b[1],), (a[0], 1), (), (a[0], b[1])) for args in matrices(bias, a, b)))
+cases("aten.baddbmm.default")(
+    lambda: scaled(args for a, b in PRODUCTS[:3] for bias in ((b[1],), (2, a[0], b[1])) for args in matrices(bias, (2, *a), (2, *b))))
+cases("aten.addbmm.default")(lambda: scaled(args for a, b in PRODUCTS[:3] for args in matrices((a[0], b[1]), (2, *a), (2, *b))))
+cases("aten.mv.default")(lambda: ((args, {}) for a, _ in PRODUCTS for args in matrices(a, (a[1],))))
+cases("aten.addmv.default")(lambda: scaled(args for a, _ in PRODUCTS[:3] for args in matrices((a[0],), a, (a[1],))))
+cases("aten.dot.default", "aten.vdot.default")(lambda: ((args, {}) for n in (5, 1, 0, 130) for args in matrices((n,), (n,))))
+cases("aten.addr.default")(lambda: scaled(args for n, m in ((3, 4), (1, 1), (0, 2)) for args in matrices((n, m), (n,), (m,))))
+
+
+@cases("aten.linear.default")
+def _linear():
+    for dtype in FLOATS:
+        for shape in ((3, 5), (5,), (2, 3, 5), (0, 5)):
+            for bias in (None, make(dtype, (4,), **MATRIX)):
+                yield (make(dtype, shape, **MATRIX), make(dtype, (4, 5), **MATRIX), bias), {}
+
+
+cases("aten.mm.dtype")(lambda: (((*args, F32), {}) for a, b in PRODUCTS for args in matrices(a, b, dtypes=(BF16, F16))))
+cases("aten.bmm.dtype")(lambda: (((*args, F32), {}) for a, b in PRODUCTS for args in matrices((2, *a), (2, *b), dtypes=(BF16, F16))))
+cases("aten.addmm.dtype")(
+    lambda: (((*args, F32), {"beta": 1, "alpha": 2}) for a, b in PRODUCTS for args in matrices((b[1],), a, b, dtypes=(BF16, F16))))
+cases("aten.baddbmm.dtype")(
+    lambda: (((*args, F32), {"beta": 1, "alpha": 2}) for a, b in PRODUCTS for args in matrices((b[1],), (2, *a), (2, *b), dtypes=(BF16, F16))))
+# These exist for accelerators only: the product in f32, as their documentation says.
+REFERENCES["aten.mm.dtype"] = lambda a, b, d: a.to(d) @ b.to(d)
+REFERENCES["aten.bmm.dtype"] = lambda a, b, d: a.to(d) @ b.to(d)
+REFERENCES["aten.addmm.dtype"] = lambda c, a, b, d, beta, alpha: torch.addmm(c.to(d), a.to(d), b.to(d), beta=beta, alpha=alpha)
+REFERENCES["aten.baddbmm.dtype"] = lambda c, a, b, d, beta, alpha: torch.baddbmm(c.to(d), a.to(d), b.to(d), beta=beta, alpha=alpha)
+for _name in ("mm", "bmm", "addmm", "baddbmm"):
+    _product = REFERENCES[f"aten.{_name}.dtype"]
+    REFERENCES[f"aten.{_name}.dtype_out"] = lambda *args, out, product=_product, **kwargs: out.copy_(product(*args, **kwargs))
