@@ -12,6 +12,7 @@ import tarfile
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from unittest import mock
 
@@ -37,6 +38,8 @@ class Compilation:
     #: The call of torch.compile without the backend: Dynamo and AOTAutograd.
     front_end: float = 0.0
     program: object = field(default=None, repr=False)
+    #: Compiles and loads the same graph once more and returns the seconds it took.
+    again: Callable[[], float] = field(default=None, repr=False)
 
 
 def compile_only(case: Case, rows: int, columns: int, dtype: torch.dtype) -> Compilation:
@@ -44,15 +47,22 @@ def compile_only(case: Case, rows: int, columns: int, dtype: torch.dtype) -> Com
     result = Compilation()
     compile_graph = backend._compile
 
-    def timed(gm, kind, options):
+    def load(gm, kind, options) -> float:
+        # Programs of earlier graphs must not be found in memory.
+        backend._compilation.clear_memory()
         started = time.perf_counter()
         # Keeps the program alive until it is looked up.
         graph = compile_graph(gm, kind, options)
         record = metrics.records()[-1]
         result.program = _C.program_by_hash(record["neff_hash"])
         result.program.load(0)
-        result.backend = time.perf_counter() - started
+        elapsed = time.perf_counter() - started
         del graph
+        return elapsed
+
+    def timed(gm, kind, options):
+        result.again = functools.partial(load, gm, kind, options)
+        result.backend = result.again()
 
         # The call that made Dynamo compile goes on with fake tensors.
         def run(arguments):
@@ -62,8 +72,6 @@ def compile_only(case: Case, rows: int, columns: int, dtype: torch.dtype) -> Com
         return run
 
     torch._dynamo.reset()
-    # Programs of earlier graphs must not be found in memory.
-    backend._compilation.clear_memory()
     with mock.patch.object(backend, "_compile", timed), FakeTensorMode(), torch.no_grad():
         arguments = case.arguments(rows, columns, dtype, "neuron", fill=False)
         compiled = torch.compile(case.function, backend="neuron", fullgraph=True, dynamic=False)
@@ -165,17 +173,9 @@ def scaling_rows(turns: int) -> list[Row]:
     compile_only(SOFTMAX, 64, 64, torch.float32)
     for case in CASES:
         progress(f"scaling: {case.name}")
-        sizes: dict[str, int] = {}
-
-        def at(shape: tuple[int, int], label: str, case=case, sizes=sizes):
-            def run(turn: int) -> float:
-                compilation = compile_only(case, *shape, torch.float32)
-                sizes[label] = instruction_bytes(compilation.program.neff)
-                return compilation.backend
-
-            return run
-
-        pair = interleaved(at((65536, 8192), "large"), at((4096, 2048), "small"), turns)
+        large, small = (compile_only(case, *shape, torch.float32) for shape in ((65536, 8192), (4096, 2048)))
+        sizes = {name: instruction_bytes(it.program.neff) for name, it in (("large", large), ("small", small))}
+        pair = interleaved(lambda turn, it=large: it.again(), lambda turn, it=small: it.again(), turns)
         rows.append(
             Row(
                 "scaling",

@@ -29,7 +29,7 @@ os.environ["TORCH_NEURONX_DISABLE_NEFF_CACHE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 SECTIONS = ("compile", "scaling", "kernel", "traffic", "run", "calls")
-TURNS = {"compile": 3, "scaling": 9, "run": 7, "calls": 25}
+TURNS = {"compile": 3, "scaling": 31, "run": 7, "calls": 25}
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
