@@ -85,6 +85,7 @@ const std::unordered_set<std::string> &reservedOperators() {
 /// Composites that become one program instead of several launches.
 const std::unordered_set<std::string> &nativeComposites() {
   static const std::unordered_set<std::string> names = {
+      "aten::abs", // whose composite form loses the strides of its argument
       "aten::native_layer_norm",
       "aten::native_layer_norm_backward",
       "aten::native_group_norm",

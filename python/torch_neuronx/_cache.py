@@ -107,10 +107,13 @@ def store(key: str, neff: bytes, metadata_json: str) -> Entry:
         try:
             os.rename(scratch, folder)
         except OSError:
-            # Another process has stored the same program in the meantime.
-            if not os.path.isfile(os.path.join(folder, METADATA_FILE)):
-                raise
-            shutil.rmtree(scratch, ignore_errors=True)
+            if all(os.path.isfile(os.path.join(folder, name)) for name in (NEFF_FILE, METADATA_FILE)):
+                # Another process has stored the same program in the meantime.
+                shutil.rmtree(scratch, ignore_errors=True)
+            else:
+                # What is left of a damaged entry.
+                shutil.rmtree(folder, ignore_errors=True)
+                os.rename(scratch, folder)
         scratch = None
     except OSError as error:
         if scratch is not None:

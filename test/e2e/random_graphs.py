@@ -165,6 +165,11 @@ class Builder:
             finite = result[torch.isfinite(result)]
             if finite.numel() and finite.abs().max() > 1e4:
                 return False
+        if text.startswith(("rms_norm", "layer_norm")):
+            # Normalising what is only rounding error gives nothing that could be compared.
+            source = self.values[operands[0]].tensor
+            if source.numel() and not source.float().abs().max() > 1e-2:
+                return False
         exact = exact and all(self.values[number].exact for number in operands)
         tolerance = max((self.values[number].tolerance for number in operands), default=0.0)
         if not exact:
