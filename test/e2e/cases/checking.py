@@ -10,6 +10,7 @@ arguments. Nothing may run on the CPU in the meantime.
 from __future__ import annotations
 
 import dataclasses
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -214,6 +215,16 @@ def run_compiled(cases: Sequence[Case]) -> list[str]:
         for case, result, own in zip(cases, results, arguments, strict=True)
         for problem in _compare(case, flat(result), flat(own), "compiled")
     ]
+
+
+# Compile every case of a sweep, not every fourth.
+LONG = os.environ.get("NEURON_CASES_LONG") == "1"
+
+
+def check_sweep(cases: Sequence[Case]) -> None:
+    """check_all for tables of similar cases: all of them eagerly, a quarter compiled unless NEURON_CASES_LONG=1."""
+    check_all(cases, compiled=False)
+    check_all(cases if LONG else cases[::4], eager=False)
 
 
 def check_all(cases: Sequence[Case], eager: bool = True, compiled: bool = True, batch: int = 24) -> None:

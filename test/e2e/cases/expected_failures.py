@@ -15,8 +15,6 @@ _FLATTENED = (
 
 EXPECTED_FAILURES: dict[str, str] = {
     **{f"test_views::test_flattened_view_as_argument[{name}]": _STRIDED for name in _FLATTENED},
-    "test_mutation::test_write_into_strided_argument[diagonal]": _STRIDED,
-    "test_special_values::test_elementwise_function_at_its_edges[mish]": "mish(-inf) is -0.0 and not NaN",
     "test_random::test_seed_decides_the_draw[rand_like]": "draws into permuted strides have no instructions",
     "test_random::test_recomputed_dropout_has_the_same_mask": "checkpointing does not save the state of the device's generator",
     "test_mutation::test_results_into_given_tensors[sum]": "sum(out=) adds in the operand's dtype and not in that of the result",

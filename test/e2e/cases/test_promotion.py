@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 import torch
-from checking import ALL_DTYPES, BF16, BOOL, F16, F32, FLOATS, I32, I64, INTEGERS, U8, case, check_all
+from checking import ALL_DTYPES, BF16, BOOL, F16, F32, FLOATS, I32, I64, INTEGERS, U8, case, check_all, check_sweep
 
 IDS = {"ids": lambda value: str(value).removeprefix("torch.")}
 
@@ -25,7 +25,9 @@ def operations(a, b):
 @pytest.mark.parametrize("dtype", ALL_DTYPES, **IDS)
 def test_every_pair_of_dtypes(dtype):
     """Promotion of two tensors with dimensions, in either order."""
-    check_all([case(str(other), operations, small(dtype), small(other)) for other in ALL_DTYPES])
+    # Another quarter of the pairs for each dtype.
+    first = ALL_DTYPES.index(dtype)
+    check_sweep([case(str(other), operations, small(dtype), small(other)) for other in ALL_DTYPES[first:] + ALL_DTYPES[:first]])
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES, **IDS)
@@ -37,7 +39,7 @@ def test_tensors_of_rank_zero(dtype):
         cases.append(case(f"{other} right", operations, small(dtype), zero_dim))
         cases.append(case(f"{other} left", operations, zero_dim, small(dtype)))
         cases.append(case(f"{other} both", operations, torch.tensor(2).to(dtype), zero_dim))
-    check_all(cases)
+    check_sweep(cases)
 
 
 @pytest.mark.parametrize("number", (True, 3, -2, 2.5), ids=str)
@@ -50,7 +52,7 @@ def test_numbers(number):
             results += [a - number, number - a]
         return results
 
-    check_all([case(str(dtype), with_number, small(dtype)) for dtype in ALL_DTYPES if not (dtype == U8 and number == -2)])
+    check_sweep([case(str(dtype), with_number, small(dtype)) for dtype in ALL_DTYPES if not (dtype == U8 and number == -2)])
 
 
 @pytest.mark.parametrize("dtype", (BF16, F16), **IDS)
@@ -112,18 +114,12 @@ def test_dtype_of_results_in_place():
 
 def test_mixed_operands_of_cat_stack_and_where():
     """cat and stack promote like arithmetic does."""
-    pairs = list(itertools.product(ALL_DTYPES, repeat=2))
-    check_all(
+    check_sweep(
         [
             case(f"{a} {b}", lambda x, y: (torch.cat([x, y]), torch.stack([x, y]), torch.where(x > y, x, y)), small(a), small(b))
-            for a, b in pairs
+            for a, b in itertools.product(ALL_DTYPES, repeat=2)
             if a != b
-        ],
-        eager=True,
-        compiled=False,
-    )
-    check_all(
-        [case(f"{a} {b}", lambda x, y: torch.cat([x, y]), small(a), small(b)) for a, b in pairs if a != b], eager=False
+        ]
     )
 
 

@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 import torch
-from checking import ALL_DTYPES, BF16, BOOL, F32, I8, I64, U8, case, check, check_all, compile, sample
+from checking import ALL_DTYPES, BF16, BOOL, F32, I8, I64, U8, case, check, check_all, check_sweep, compile, sample
 
 IDS = {"ids": lambda value: str(value).removeprefix("torch.")}
 
@@ -147,7 +147,7 @@ def test_ranks(rank):
         cases.append(case(f"cat {dim}", lambda a, d=dim: (torch.cat([a, a], d), a.select(d, -1), a.narrow(d, 0, 1)), x))
         if rank < 8:
             cases.append(case(f"stack {dim}", lambda a, d=dim: (torch.stack([a, a], d), a.unsqueeze(d)), x))
-    check_all(cases)
+    check_sweep(cases)
 
 
 @pytest.mark.parametrize("how", ("eager", "compiled"))
@@ -163,12 +163,15 @@ def test_nine_dimensions(how):
     assert "expected at most 8 dimensions but got 9" in str(failure.value)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=str)
-def test_permutations(order):
+def test_permutations():
     """Each permutation of four dimensions, copied, and added to what is not permuted."""
     x = sample(F32, 3, 5, 4, 6)
-    y = sample(F32, *[x.shape[d] for d in order])
-    check(lambda t, u: (t.permute(order).contiguous(), t.permute(order) + u, (t * 2).permute(order)), x, y)
+    check_all(
+        [
+            case(str(order), lambda t, u, o=order: (t.permute(o).contiguous(), t.permute(o) + u, (t * 2).permute(o)), x, sample(F32, *[x.shape[d] for d in order]))
+            for order in itertools.permutations(range(4))
+        ]
+    )
 
 
 @pytest.mark.parametrize("shape", ((0,), (3, 0), (0, 4), (2, 0, 3), (1, 0, 1, 0)), ids=str)
