@@ -43,8 +43,8 @@ Value NodeImporter::denseInteger(Type element, ArrayRef<int64_t> values, ArrayRe
 
 Value NodeImporter::numberAs(const Number &number, Type element) {
   if (!number.isKnown()) {
-    // Integers come from the 64-bit view of the parameter, where a float is stored truncated.
-    Value value = graph.parameter(*number.parameter, isFloat(element), loc);
+    // Integers come from the 64-bit view of the parameter, where a float is stored truncated; 0.5 is true nevertheless.
+    Value value = graph.parameter(*number.parameter, isFloat(element) || isBool(element), loc);
     return castTo(value, element);
   }
   if (number.kind != Number::Kind::Floating)

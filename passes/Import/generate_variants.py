@@ -50,7 +50,6 @@ RENAMED = {
     "_conj_physical.default": "positive.default",
     "resolve_conj.default": "positive.default",
     "resolve_neg.default": "positive.default",
-    "_conj.default": "positive.default",
     "_unsafe_index_put.default": "index_put.default",
 }
 
@@ -146,6 +145,9 @@ def main() -> None:
         except AttributeError:
             continue
         letters, outs = signature(schema)
+        # Lists of out= tensors are nobody's.
+        if any(argument.is_out and argument.type.kind() != "TensorType" for argument in schema.arguments):
+            continue
         base = base_of(op, kind, letters, outs, known)
         if base is not None:
             lines.append(f'    {{"{name}", "{base}", {outs}}},\n')
