@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 from unittest import mock
 
 import torch
+from functions import ELEMENTWISE_CHAIN, LAYER_NORM_GELU, NAIVE_RMS_NORM, SOFTMAX, Case
+from measure import Row, interleaved, progress, seconds
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch_neuronx import _C
 from torch_neuronx._dynamo import backend, metrics
-
-from functions import ELEMENTWISE_CHAIN, LAYER_NORM_GELU, NAIVE_RMS_NORM, SOFTMAX, Case
-from measure import Row, interleaved, progress, seconds
 
 CASES = (NAIVE_RMS_NORM, SOFTMAX, LAYER_NORM_GELU, ELEMENTWISE_CHAIN)
 #: Of the graph, before the header of a NEFF ends and its archive begins.

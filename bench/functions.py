@@ -69,7 +69,7 @@ def elementwise_chain(x):
 
 @dataclass(frozen=True)
 class Case:
-    """A function, how many tensors of [rows, columns] it takes, and how many rows of weights of [columns] after them."""
+    """A function, how many tensors of [rows, columns] it takes and how many weights of [columns] after them."""
 
     name: str
     function: Callable
@@ -77,7 +77,9 @@ class Case:
     weights: int
     outputs: int = 1
 
-    def arguments(self, rows: int, columns: int, dtype: torch.dtype, device: str, fill: bool = True) -> list[torch.Tensor]:
+    def arguments(
+        self, rows: int, columns: int, dtype: torch.dtype, device: str, fill: bool = True
+    ) -> list[torch.Tensor]:
         """Normally distributed tensors, always the same; uninitialised ones without `fill`."""
         sizes = [(rows, columns)] * self.tensors + [(columns,)] * self.weights
         if not fill:

@@ -9,11 +9,10 @@ import json
 import os
 
 import torch
-from torch_neuronx import _C
-
 from compiling import compile_only
 from functions import LAYER_NORM, NAIVE_RMS_NORM, RESIDUAL_RMS_NORM, RMS_NORM, SOFTMAX
 from measure import Row, progress, seconds
+from torch_neuronx import _C
 
 ROWS, COLUMNS = 4096, 8192
 BF16, FP32 = torch.bfloat16, torch.float32

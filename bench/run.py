@@ -12,8 +12,8 @@ Sections:
   run       wall time of the emulation on one host thread against eager mode on the CPU, also on one thread
   calls     what the caller of an eager operator and of a compiled function waits for
 
-Wall times are medians of turns in which both sides ran one after the other; the ratio is the median of the ratios within
-the turns. Times of the section `kernel` are modelled (docs/MachineModel.md): they do not depend on this machine.
+Wall times are medians of turns in which both sides ran one after the other; the ratio is the median of the ratios
+within the turns. Times of the section `kernel` are modelled (docs/MachineModel.md): they do not depend on this machine.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def main(arguments: list[str]) -> int:
     rows.sort(key=lambda row: SECTIONS.index(row.section))
     print(table(rows))
     bars = [row for row in rows if row.met is not None]
-    print(f"\n{sum(row.met for row in bars)} of {len(bars)} bars met on {platform.machine()}, {os.cpu_count()} processors")
+    met = sum(row.met for row in bars)
+    print(f"\n{met} of {len(bars)} bars met on {platform.machine()}, {os.cpu_count()} processors")
     if options.json:
         with open(options.json, "w") as file:
             json.dump([row.record() for row in rows], file, indent=1)

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 
 import torch
-
 from functions import LAYER_NORM, NAIVE_LAYER_NORM, NAIVE_RMS_NORM, NAIVE_SOFTMAX, SOFTMAX, Case
 from measure import Row, interleaved, progress, seconds
 

@@ -154,8 +154,8 @@ private:
   std::vector<std::unique_ptr<EagerEntry>> retired_;
 };
 
-/// Registers kernels for the functional overloads ("aten.mul.Tensor", with the positions of Scalars that are part of the
-/// program) and their in-place and out siblings. Returns how many kernels were registered.
+/// Registers kernels for the functional overloads ("aten.mul.Tensor", with the positions of Scalars that are part of
+/// the program) and their in-place and out siblings. Returns how many kernels were registered.
 size_t registerEagerOverloads(const std::vector<std::pair<std::string, std::vector<int>>> &table);
 
 /// Copies between tensors of one device through a compiled program; false when the compiler does not support it.

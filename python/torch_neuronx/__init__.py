@@ -55,7 +55,8 @@ def __getattr__(name: str):
 
 
 def __dir__():
-    return sorted(_DEVICE_NAMES | _TRACKING_NAMES | _SUBMODULES | {"register_decomposition", "explain_fusion", "__version__"})
+    others = {"register_decomposition", "explain_fusion", "__version__"}
+    return sorted(_DEVICE_NAMES | _TRACKING_NAMES | _SUBMODULES | others)
 
 
 def _autoload() -> None:

@@ -3,8 +3,8 @@
 
 """The NEFF cache on disk, shared by eager mode, compiled graphs and other processes.
 
-An entry is a folder named by its key with the NEFF and its metadata. It appears by one rename, so readers never see half
-of it; a checksum guards what they read, and a damaged entry is removed and compiled again.
+An entry is a folder named by its key with the NEFF and its metadata. It appears by one rename, so readers never see
+half of it; a checksum guards what they read, and a damaged entry is removed and compiled again.
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ def flag(name: str, default: bool = False) -> bool:
         return False
     if name not in _warned:
         _warned.add(name)
-        warnings.warn(f"expected 0 or 1 in {name} but got {value!r}; using {int(default)}", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            f"expected 0 or 1 in {name} but got {value!r}; using {int(default)}", RuntimeWarning, stacklevel=2
+        )
     return default
 
 

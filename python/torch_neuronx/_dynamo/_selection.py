@@ -15,7 +15,8 @@ import torch
 
 def install() -> None:
     wrapper = getattr(torch, "_TorchCompileInductorWrapper", None)
-    original = getattr(wrapper, "__call__", None)
+    # The function of the class, to be wrapped; not a question of whether it can be called.
+    original = getattr(wrapper, "__call__", None)  # noqa: B004
     if original is None or getattr(original, "_neuron_selection", False):
         return
 

@@ -3,6 +3,9 @@
 
 """The device module: torch.neuron."""
 
+# What is imported here is the module's interface.
+# ruff: noqa: F401
+
 from __future__ import annotations
 
 from typing import Any

@@ -65,5 +65,5 @@ def get_rng_state_all() -> list[torch.Tensor]:
 
 
 def set_rng_state_all(new_states) -> None:
-    for generator, state in zip(_all_generators(), new_states):
+    for generator, state in zip(_all_generators(), new_states, strict=True):
         generator.set_state(state)

@@ -97,8 +97,8 @@ inline double elementValue(Dtype dtype, const uint8_t *p) {
   }
 }
 
-/// Values of all encodings without sign that rounding may choose, ascending; where a NaN or infinity lies, the next larger
-/// number would be.
+/// Values of all encodings without sign that rounding may choose, ascending; where a NaN or infinity lies, the next
+/// larger number would be.
 inline const std::vector<double> &smallMagnitudes(int exponentBits, int mantissaBits, bool finite) {
   static std::map<std::tuple<int, int, bool>, std::vector<double>> tables;
   std::vector<double> &table = tables[{exponentBits, mantissaBits, finite}];
