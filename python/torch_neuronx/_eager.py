@@ -14,7 +14,7 @@ _OVERLOADS_FILE = os.path.join(os.path.dirname(__file__), "data", "overloads.txt
 
 
 def overload_table() -> list[tuple[str, list[int]]]:
-    """The overloads the compiler lowers ("aten.mul.Tensor") and the positions of Scalars that are part of the program."""
+    """Overloads the compiler lowers ("aten.mul.Tensor") and the positions of Scalars that are part of the program."""
     table = []
     with open(_OVERLOADS_FILE, encoding="utf-8") as file:
         for line in file:
