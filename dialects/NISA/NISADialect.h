@@ -41,9 +41,11 @@ namespace mlir::nisa {
 
 /// True for the operations generated from the instruction table.
 bool isInstruction(Operation *op);
+/// An instruction whose data the DMA engines move.
+bool isTransfer(Operation *op);
 
-/// The machine form of an instruction operation. Tile patterns are relative to their buffers (as long as the buffers have
-/// no address) or absolute; loop-dependent HBM terms, the variable numbers and waits are not part of it.
+/// The machine form of an instruction operation. Tile patterns are relative to their buffers (as long as the buffers
+/// have no address) or absolute; loop-dependent HBM terms, the variable numbers and waits are not part of it.
 ::neuroncore::isa::Instruction getCode(Operation *op);
 ::neuroncore::isa::Engine getEngine(Operation *op);
 void setEngine(Operation *op, ::neuroncore::isa::Engine engine);
@@ -63,8 +65,8 @@ struct HbmTerms {
   SmallVector<int64_t> strides; // bytes
 };
 
-/// Creates the instruction operation of `code`. `tileBuffers` has an entry for each tile slot the instruction uses (null =
-/// absent), `scalarBuffers` one for each vector scalar. Tile patterns hold offsets relative to their buffers.
+/// Creates the instruction operation of `code`. `tileBuffers` has an entry for each tile slot the instruction uses
+/// (null = absent), `scalarBuffers` one for each vector scalar. Tile patterns hold offsets relative to their buffers.
 Operation *createInstruction(OpBuilder &builder, Location loc, ::neuroncore::isa::Engine engine,
                              const ::neuroncore::isa::Instruction &code, ArrayRef<Value> tileBuffers,
                              ArrayRef<Value> scalarBuffers = {}, const HbmTerms &destinationTerms = {},

@@ -122,6 +122,8 @@ const FieldAccess kFieldAccess[] = {
 
 bool mlir::nisa::isInstruction(Operation *op) { return infoOf(op->getName()) != nullptr; }
 
+bool mlir::nisa::isTransfer(Operation *op) { return isa<DmaCopyOp, DmaTransposeOp>(op); }
+
 //===--------------------------------------------------------------------------------------------------------------===//
 // Types
 //===--------------------------------------------------------------------------------------------------------------===//

@@ -517,11 +517,12 @@ LogicalResult HbmCopyOp::verify() {
 LogicalResult TileMatmulOp::verify() {
   RankedTensorType stationary = tensorType(getStationary()), moving = tensorType(getMoving());
   RankedTensorType result = cast<RankedTensorType>(getType());
-  if (stationary.getRank() != 2 || moving.getRank() != 2 || result.getRank() != 2 ||
-      stationary.getDimSize(0) != moving.getDimSize(0) || stationary.getDimSize(1) != result.getDimSize(0) ||
-      moving.getDimSize(1) != result.getDimSize(1))
-    return emitOpError() << "expected [k, m] x [k, n] -> [m, n] but got " << stationary << ", " << moving << " and "
-                         << result;
+  int64_t rank = stationary.getRank();
+  if ((rank != 2 && rank != 3) || moving.getRank() != rank || result.getRank() != 2 ||
+      stationary.getShape().drop_back() != moving.getShape().drop_back() ||
+      stationary.getShape().back() != result.getDimSize(0) || moving.getShape().back() != result.getDimSize(1))
+    return emitOpError() << "expected [k, m] x [k, n] -> [m, n] or [k, t, m] x [k, t, n] -> [m, n] but got "
+                         << stationary << ", " << moving << " and " << result;
   return success();
 }
 

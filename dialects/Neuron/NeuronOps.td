@@ -305,6 +305,9 @@ def Neuron_HbmCopyOp : Neuron_Op<"hbm_copy", [AttrSizedOperandSegments]> {
 
 def Neuron_TileMatmulOp : Neuron_PureOp<"tile_matmul"> {
   let summary = "result[m, n] = sum over k of stationary[k, m] * moving[k, n]; k runs across partitions";
+  let description = [{
+    With operands of rank 3, [k, t, m] and [k, t, n], the sum is over t as well: t counts pieces of the contracted dimension.
+  }];
   let arguments = (ins Neuron_Tensor:$stationary, Neuron_Tensor:$moving);
   let results = (outs Neuron_Tensor:$result);
   let assemblyFormat = "$stationary `,` $moving attr-dict `:` type($stationary) `,` type($moving) `->` type($result)";

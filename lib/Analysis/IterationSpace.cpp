@@ -178,13 +178,13 @@ void IterationSpace::merge(unsigned outer, unsigned inner) {
   eraseDim(outer);
 }
 
-void IterationSpace::mergeDims() {
+void IterationSpace::mergeDims(llvm::function_ref<bool(unsigned outer, unsigned inner)> allowed) {
   bool changed = true;
   while (changed) {
     changed = false;
     for (unsigned outer = 0; outer < sizes.size() && !changed; ++outer)
       for (unsigned inner = 0; inner < sizes.size() && !changed; ++inner)
-        if (outer != inner && canMerge(outer, inner)) {
+        if (outer != inner && (!allowed || allowed(outer, inner)) && canMerge(outer, inner)) {
           merge(outer, inner);
           changed = true;
         }

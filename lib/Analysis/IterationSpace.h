@@ -1,9 +1,10 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The iteration space of a kernel in the form that tiling works on: a list of dimensions, and for each read, write, value
-// and index function how it depends on them. Dimensions start as the atoms of the KernelDomain; neighbours that every
-// access walks as one are merged, and one dimension may be split to be used on partitions and along the free axis.
+// The iteration space of a kernel in the form that tiling works on: a list of dimensions, and for each read, write,
+// value and index function how it depends on them. Dimensions start as the atoms of the KernelDomain; neighbours that
+// every access walks as one are merged, and one dimension may be split to be used on partitions and along the free
+// axis.
 
 #ifndef LIB_ANALYSIS_ITERATIONSPACE_H
 #define LIB_ANALYSIS_ITERATIONSPACE_H
@@ -21,8 +22,8 @@ struct HbmAccess {
   /// The buffer's value: for a read the source of its view chain.
   Value buffer;
   int64_t elementBytes = 0;
-  int64_t offset = 0;             // elements
-  SmallVector<int64_t> strides;   // elements, one per dimension; 0: does not depend on it
+  int64_t offset = 0;           // elements
+  SmallVector<int64_t> strides; // elements, one per dimension; 0: does not depend on it
 };
 
 /// offset + sum of index_d * coefficients[d]: iota and random numbers.
@@ -49,7 +50,8 @@ public:
   DimMask maskOf(OpOperand &operand) const;
   const HbmAccess *findRead(OpOperand &operand) const;
 
-  void mergeDims();
+  /// `allowed`: which pairs of an outer and an inner dimension may become one; all, without it.
+  void mergeDims(llvm::function_ref<bool(unsigned outer, unsigned inner)> allowed = nullptr);
   /// Splits a dimension into (size / inner, inner); the dimension becomes the outer one, the new last one is the inner.
   /// The remainder of the division is not covered; the caller handles it as a separate box. Returns the inner's number.
   unsigned splitDim(unsigned dim, int64_t inner);

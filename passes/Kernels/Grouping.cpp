@@ -1,9 +1,9 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Greedy in program order: an operation tries to join all kernels that produce its operands, then fewer. A merge is taken
-// when the union has a common iteration space and a tile plan, makes no cycle among kernels, and its estimated time is not
-// above that of its parts. Work per trial is linear in the kernel's operations, which maxOps bounds.
+// Greedy in program order: an operation tries to join all kernels that produce its operands, then fewer. A merge is
+// taken when the union has a common iteration space and a tile plan, makes no cycle among kernels, and its estimated
+// time is not above that of its parts. Work per trial is linear in the kernel's operations, which maxOps bounds.
 
 #include "passes/Kernels/Grouping.h"
 
@@ -44,7 +44,8 @@ StridedLayout mlir::neuron::bufferLayout(Value buffer) {
   return layout;
 }
 
-Grouping::Grouping(func::FuncOp function, const ::neuroncore::target::MachineModel &model, unsigned maxOps, bool explain)
+Grouping::Grouping(func::FuncOp function, const ::neuroncore::target::MachineModel &model, unsigned maxOps,
+                   bool explain)
     : function(function), model(model), maxOps(maxOps), explain(explain) {}
 
 /// `file:line` of the user's code and the name of its node, as errors print them.
@@ -119,6 +120,12 @@ SmallVector<Value> Grouping::storedValues(ArrayRef<Operation *> ops) const {
 std::optional<double> Grouping::costOf(ArrayRef<Operation *> ops, std::string *why) const {
   SmallVector<Operation *> all = withSources(ops);
   SmallVector<Value> stored = storedValues(ops);
+  if (findContract(ops)) {
+    std::optional<ContractKernelPlan> plan = planContractKernel(all, stored, bufferLayout, model, why);
+    if (!plan)
+      return std::nullopt;
+    return plan->costNs + kKernelOverheadNs;
+  }
   std::optional<IterationSpace> space = IterationSpace::build(all, stored, bufferLayout, why);
   if (!space)
     return std::nullopt;
@@ -220,7 +227,7 @@ void Grouping::place(Operation *op) {
   if (canFuse(op)) {
     SmallVector<unsigned> fusable;
     for (unsigned group : producers)
-      if (canFuse(groups[group].ops.front()))
+      if (canFuse(groups[group].ops.front()) || findContract(groups[group].ops))
         fusable.push_back(group);
     // All producers at once; else the latest ones first.
     llvm::sort(fusable, std::greater<unsigned>());
@@ -240,14 +247,14 @@ void Grouping::place(Operation *op) {
     ancestors[index] |= ancestors[producer];
     ancestors[index].set(producer);
   }
-  groups[index].costNs = canFuse(op) ? costOf(op, nullptr).value_or(1e30) : 0;
+  groups[index].costNs = canFuse(op) || isa<ContractOp>(op) ? costOf(op, nullptr).value_or(1e30) : 0;
 }
 
 /// Kernels that read the same buffer and do not depend on each other may share the load.
 void Grouping::mergeSiblings() {
   llvm::MapVector<Value, SmallVector<unsigned>> readers;
   for (unsigned index = 0; index < groups.size(); ++index) {
-    if (!groups[index].alive || !canFuse(groups[index].ops.front()))
+    if (!groups[index].alive || !canFuse(groups[index].ops.front()) || findContract(groups[index].ops))
       continue;
     for (Operation *op : groups[index].ops)
       for (Value operand : op->getOperands()) {

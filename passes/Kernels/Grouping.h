@@ -8,7 +8,7 @@
 
 #include "llvm/ADT/BitVector.h"
 
-#include "lib/Analysis/TilePlan.h"
+#include "lib/Analysis/ContractPlan.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace mlir::neuron {

@@ -30,7 +30,7 @@ private:
   std::array<int64_t, isa::kNumStreams> loadOf(Block &block) {
     std::array<int64_t, isa::kNumStreams> load = {};
     for (Operation &op : block)
-      if (nisa::isInstruction(&op) && !isa<nisa::DmaCopyOp>(op)) {
+      if (nisa::isInstruction(&op) && !nisa::isTransfer(&op)) {
         isa::Engine engine = nisa::getEngine(&op);
         load[isa::streamIndex(engine)] += isa::computeCost(model, engine, nisa::getCode(&op)).occupancyPs;
       }
@@ -49,7 +49,7 @@ private:
       }
       if (!nisa::isInstruction(&op))
         continue;
-      if (!isa<nisa::DmaCopyOp>(op)) {
+      if (!nisa::isTransfer(&op)) {
         for (nisa::SlotBuffer slot : nisa::getSlotBuffers(&op))
           if (!slot.isScalar && slot.slot == 0)
             writer[slot.buffer] = &op;

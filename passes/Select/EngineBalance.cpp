@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // List scheduling without time: instructions in descending cost go to the engine whose load stays lowest, then single
-// moves are tried until none lowers the highest load, then long instructions of the busiest engine share their columns with
-// another one. Streams run decoupled, so latency counts only as far as it exceeds what the copies of a body hide; then
-// long instructions share their columns as long as no engine becomes the bottleneck.
+// moves are tried until none lowers the highest load, then long instructions of the busiest engine share their columns
+// with another one. Streams run decoupled, so latency counts only as far as it exceeds what the copies of a body hide;
+// then long instructions share their columns as long as no engine becomes the bottleneck.
 
 #include "passes/Select/InstructionWriter.h"
 
@@ -91,7 +91,8 @@ bool sameTile(const isa::TilePattern &a, const isa::TilePattern &b) {
 }
 
 /// Columns [from, to) of an instruction.
-Choice columnsOf(const Choice &choice, int dim, int64_t from, int64_t to, const ::neuroncore::target::MachineModel &model) {
+Choice columnsOf(const Choice &choice, int dim, int64_t from, int64_t to,
+                 const ::neuroncore::target::MachineModel &model) {
   Choice part = choice;
   for (isa::TilePattern &tile : part.code.tiles)
     if (tile.present()) {
@@ -160,7 +161,8 @@ void Balancer::move() {
 }
 
 /// Columns from `from` on of an instruction on another engine; nullopt if that engine cannot do it.
-std::optional<SmallVector<Choice, 2>> Balancer::onOtherEngine(unsigned index, isa::Engine engine, int dim, int64_t from) {
+std::optional<SmallVector<Choice, 2>> Balancer::onOtherEngine(unsigned index, isa::Engine engine, int dim,
+                                                              int64_t from) {
   const InstructionWriter::Written &instruction = instructions[index];
   const Choice &whole = instruction.choices[chosen[index]];
   const int64_t columns = whole.code.tiles[0].count[dim];
@@ -225,7 +227,7 @@ static int64_t occupancy(ArrayRef<Choice> choices) {
 int64_t Balancer::transferTime() const {
   int64_t time = 0;
   for (Operation &op : *builder.getInsertionBlock())
-    if (isa<nisa::DmaCopyOp>(op))
+    if (nisa::isTransfer(&op))
       time += isa::dmaCost(model, nisa::getEngine(&op), nisa::getCode(&op)).dataPs();
   return time;
 }
@@ -312,7 +314,8 @@ bool Balancer::shortenChain() {
       if (engine != whole.engine)
         // A pair needs memory for the value between, which costs copies of the body.
         if (auto all = onOtherEngine(index, engine, dim, 0); all && all->size() == 1)
-          parts.push_back({index, dim, whole.code.tiles[0].count[dim], whole.occupancyPs, occupancy(*all), whole.engine, engine});
+          parts.push_back(
+              {index, dim, whole.code.tiles[0].count[dim], whole.occupancyPs, occupancy(*all), whole.engine, engine});
   }
   // Both engines finish their columns at about the same time.
   auto given = [](const Part &part) {
@@ -358,7 +361,8 @@ bool Balancer::shortenChain() {
     share.choices = {columnsOf(whole, dim, half, columns, model)};
     share.dim = dim;
     share.firstColumn = half;
-    loadOf(whole.engine) += columnsOf(whole, dim, 0, half, model).occupancyPs + occupancy(share.choices) - whole.occupancyPs;
+    loadOf(whole.engine) +=
+        columnsOf(whole, dim, 0, half, model).occupancyPs + occupancy(share.choices) - whole.occupancyPs;
     halved = true;
   }
   return halved;
@@ -384,11 +388,11 @@ void Balancer::rewrite() {
         if (buffer || !tile.present())
           continue;
         if (!between)
-          between = nisa::AllocOp::create(builder, loc,
-                                          nisa::getOnChipType(builder.getContext(), MemorySpace::Sbuf,
-                                                              model.memory().partitions,
-                                                              tile.elementsPerPartition() * isa::dtypeBytes(tile.dtype)),
-                                          IntegerAttr(), IntegerAttr());
+          between = nisa::AllocOp::create(
+              builder, loc,
+              nisa::getOnChipType(builder.getContext(), MemorySpace::Sbuf, model.memory().partitions,
+                                  tile.elementsPerPartition() * isa::dtypeBytes(tile.dtype)),
+              IntegerAttr(), IntegerAttr());
         buffer = between;
       }
       nisa::createInstruction(builder, loc, choice.engine, choice.code, choice.tiles, choice.scalars);

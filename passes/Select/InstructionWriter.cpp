@@ -34,7 +34,8 @@ isa::TilePattern TileRef::pattern(ArrayRef<int64_t> shape, size_t trailing) cons
     if (size == 1)
       continue;
     int64_t step = counts[d] == 1 ? 0 : steps[d];
-    if (!mergedCounts.empty() && mergedCounts.size() != barrier && mergedSteps.back() == step * size && mergedCounts.back() * size <= UINT16_MAX) {
+    if (!mergedCounts.empty() && mergedCounts.size() != barrier && mergedSteps.back() == step * size &&
+        mergedCounts.back() * size <= UINT16_MAX) {
       mergedSteps.back() = step;
       mergedCounts.back() *= size;
       continue;
@@ -118,7 +119,8 @@ void InstructionWriter::tensorCopy(Location loc, const TileRef &dst, const TileR
   bool psum = dst.space() == MemorySpace::Psum || src.space() == MemorySpace::Psum;
   // The scalar engine and GpSimd convert through f32; 32-bit integers must not take that way.
   bool exact = dst.element == src.element;
-  bool viaFloat = !isa<IntegerType>(dst.element) && (isa<FloatType>(src.element) || src.element.getIntOrFloatBitWidth() < 32);
+  bool viaFloat =
+      !isa<IntegerType>(dst.element) && (isa<FloatType>(src.element) || src.element.getIntOrFloatBitWidth() < 32);
   SmallVector<Engine> engines = {Engine::Vector};
   if (exact || viaFloat) {
     if (model.generation() >= 3)
@@ -148,12 +150,15 @@ void InstructionWriter::memset(Location loc, const TileRef &dst, uint32_t bits) 
   write(loc, std::move(choices));
 }
 
-void InstructionWriter::memset(Location loc, const TileRef &dst, float value) { memset(loc, dst, std::bit_cast<uint32_t>(value)); }
+void InstructionWriter::memset(Location loc, const TileRef &dst, float value) {
+  memset(loc, dst, std::bit_cast<uint32_t>(value));
+}
 
 void InstructionWriter::tensorTensor(Location loc, const TileRef &dst, const TileRef &lhs, const TileRef &rhs, AluOp op,
                                      bool onGpsimd) {
   std::vector<Choice> choices;
-  bool psum = llvm::any_of(ArrayRef<TileRef>{dst, lhs, rhs}, [](const TileRef &r) { return r.space() == MemorySpace::Psum; });
+  bool psum =
+      llvm::any_of(ArrayRef<TileRef>{dst, lhs, rhs}, [](const TileRef &r) { return r.space() == MemorySpace::Psum; });
   SmallVector<Engine> engines;
   if (!onGpsimd && op != AluOp::Power)
     engines.push_back(Engine::Vector);
@@ -224,7 +229,8 @@ void InstructionWriter::tensorScalar(Location loc, const TileRef &dst, const Til
   write(loc, std::move(choices));
 }
 
-void InstructionWriter::tensorScalarBits(Location loc, const TileRef &dst, const TileRef &src, AluOp op, uint32_t bits) {
+void InstructionWriter::tensorScalarBits(Location loc, const TileRef &dst, const TileRef &src, AluOp op,
+                                         uint32_t bits) {
   Choice choice = base(Engine::Vector, isa::Opcode::TensorScalar);
   choice.code.op0 = op;
   setTile(choice, 0, dst, dst.counts);
@@ -380,9 +386,8 @@ void InstructionWriter::rowRoutine(Location loc, isa::Routine routine, uint8_t f
 }
 
 void InstructionWriter::writeRoutine(Location loc, isa::Routine routine, uint8_t function, const TileRef &dst,
-                                     ArrayRef<TileRef> sources, ArrayRef<int64_t> shape,
-                                     ArrayRef<int64_t> immediates, const TileRef &secondResult, size_t sourceTrailing,
-                                     size_t dstTrailing) {
+                                     ArrayRef<TileRef> sources, ArrayRef<int64_t> shape, ArrayRef<int64_t> immediates,
+                                     const TileRef &secondResult, size_t sourceTrailing, size_t dstTrailing) {
   Choice choice = base(Engine::Gpsimd, isa::Opcode::GpsimdCall);
   choice.code.routine = routine;
   choice.code.routineFunction = function;
@@ -399,7 +404,8 @@ void InstructionWriter::iota(Location loc, const TileRef &dst, int64_t offset, i
                              ArrayRef<int64_t> steps) {
   Choice choice = base(Engine::Gpsimd, isa::Opcode::Iota);
   setTile(choice, 0, dst, dst.counts);
-  // The pattern may have merged dimensions; steps follow the unmerged ones, so the pattern is set dimension by dimension.
+  // The pattern may have merged dimensions; steps follow the unmerged ones, so the pattern is set dimension by
+  // dimension.
   isa::TilePattern &pattern = choice.code.tiles[0];
   pattern.step = {0, 0, 0, 1};
   pattern.count = {1, 1, 1, 1};
@@ -459,13 +465,27 @@ Choice InstructionWriter::transfer() const {
   return choice;
 }
 
-void InstructionWriter::dma(Location loc, const TileRef &tile, Value hbm, isa::HbmPattern pattern,
-                            const nisa::HbmTerms &terms, bool isLoad) {
+void InstructionWriter::loadTile(Location loc, const TileRef &tile, Value hbm, const isa::HbmPattern &pattern,
+                                 const std::optional<isa::HbmPattern> &transposed, const nisa::HbmTerms &terms) {
   auto [engine, code, tiles, scalars, occupancy] = transfer();
-  unsigned tileSlot = isLoad ? 0 : 1;
-  code.tiles[tileSlot] = tile.pattern();
-  code.hbm[isLoad ? 1 : 0] = pattern;
-  SmallVector<Value> buffers = isLoad ? SmallVector<Value>{tile.buffer, hbm} : SmallVector<Value>{hbm, tile.buffer};
-  nisa::createInstruction(builder, loc, engine, code, buffers, {}, isLoad ? nisa::HbmTerms() : terms,
-                          isLoad ? terms : nisa::HbmTerms());
+  code.tiles[0] = tile.pattern();
+  code.tiles[1].space = isa::MemorySpace::Hbm;
+  code.hbm[1] = pattern;
+  if (transposed) {
+    isa::Instruction transpose = code;
+    transpose.opcode = isa::Opcode::DmaTranspose;
+    transpose.hbm[1] = *transposed;
+    if (isa::dmaCost(model, engine, transpose).dataPs() < isa::dmaCost(model, engine, code).dataPs())
+      code = transpose;
+  }
+  nisa::createInstruction(builder, loc, engine, code, {tile.buffer, hbm}, {}, nisa::HbmTerms(), terms);
+}
+
+void InstructionWriter::storeTile(Location loc, const TileRef &tile, Value hbm, const isa::HbmPattern &pattern,
+                                  const nisa::HbmTerms &terms) {
+  auto [engine, code, tiles, scalars, occupancy] = transfer();
+  code.tiles[0].space = isa::MemorySpace::Hbm;
+  code.tiles[1] = tile.pattern();
+  code.hbm[0] = pattern;
+  nisa::createInstruction(builder, loc, engine, code, {hbm, tile.buffer}, {}, terms, nisa::HbmTerms());
 }

@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Writes instructions with the alternatives that compute the same on other engines; the choice among them is made when a
-// loop body is complete (EngineBalance.cpp).
+// Writes instructions with the alternatives that compute the same on other engines; the choice among them is made when
+// a loop body is complete (EngineBalance.cpp).
 
 #ifndef PASSES_SELECT_INSTRUCTIONWRITER_H
 #define PASSES_SELECT_INSTRUCTIONWRITER_H
@@ -45,7 +45,8 @@ public:
   void memset(Location loc, const TileRef &dst, float value);
   void tensorTensor(Location loc, const TileRef &dst, const TileRef &lhs, const TileRef &rhs, AluOp op,
                     bool onGpsimd = false);
-  void tensorScalar(Location loc, const TileRef &dst, const TileRef &src, ScalarStep first, ScalarStep second = ScalarStep());
+  void tensorScalar(Location loc, const TileRef &dst, const TileRef &src, ScalarStep first,
+                    ScalarStep second = ScalarStep());
   void tensorScalarBits(Location loc, const TileRef &dst, const TileRef &src, AluOp op, uint32_t bits);
   void scalarTensorTensor(Location loc, const TileRef &dst, const TileRef &lhs, ScalarStep first, const TileRef &rhs,
                           AluOp op, bool reverse);
@@ -69,8 +70,11 @@ public:
                     AluOp compare, float onFalse);
   void loadStationary(Location loc, const TileRef &src, bool oneZero);
   void matmul(Location loc, const TileRef &dst, const TileRef &moving, bool accumulate, bool oneZero, bool transpose);
-  void dma(Location loc, const TileRef &tile, Value hbm, ::neuroncore::isa::HbmPattern pattern,
-           const nisa::HbmTerms &terms, bool isLoad);
+  /// `transposed`: the same elements as rows that run across the partitions, when that may be cheaper.
+  void loadTile(Location loc, const TileRef &tile, Value hbm, const ::neuroncore::isa::HbmPattern &pattern,
+                const std::optional<::neuroncore::isa::HbmPattern> &transposed, const nisa::HbmTerms &terms);
+  void storeTile(Location loc, const TileRef &tile, Value hbm, const ::neuroncore::isa::HbmPattern &pattern,
+                 const nisa::HbmTerms &terms);
 
   /// A transfer without operands: who triggers it and how, before the schedule phase decides.
   Choice transfer() const;
@@ -83,8 +87,8 @@ public:
   std::vector<Written> take() { return std::exchange(written, {}); }
   std::vector<Written> &pending() { return written; }
 
-  /// The element type that arithmetic on a tile stored like this uses is f32: all types up to 32 bits convert exactly or as
-  /// CPU PyTorch converts them.
+  /// The element type that arithmetic on a tile stored like this uses is f32: all types up to 32 bits convert exactly
+  /// or as CPU PyTorch converts them.
   static bool isReadable(Type element);
 
 private:

@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Blocks, loops, buffers, transfers and views. What lives through the whole kernel (constants, vectors of ones, scratch) is
-// written to the start of the kernel.
+// Blocks, loops, buffers, transfers and views. What lives through the whole kernel (constants, vectors of ones,
+// scratch) is written to the start of the kernel.
 
 #include "passes/Select/KernelSelector.h"
 
@@ -212,9 +212,9 @@ LogicalResult KernelSelector::run(KernelOp kernel, nisa::KernelOp target) {
   Block &body = target.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(&body);
   // Marks where the prologue ends; removed at the end.
-  prologueEnd = nisa::AllocOp::create(
-      builder, kernel.getLoc(), nisa::getOnChipType(builder.getContext(), MemorySpace::Sbuf, 1, 4), IntegerAttr(),
-      IntegerAttr());
+  prologueEnd = nisa::AllocOp::create(builder, kernel.getLoc(),
+                                      nisa::getOnChipType(builder.getContext(), MemorySpace::Sbuf, 1, 4), IntegerAttr(),
+                                      IntegerAttr());
   kernel.walk([&](Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);
     usesPsum |= isa<TileMatmulOp, TransposeOp>(op) || (reduce && llvm::is_contained(reduce.getDims(), 0));
@@ -290,8 +290,7 @@ LogicalResult KernelSelector::selectOp(Operation *op) {
 /// Values that a loop carries live in one buffer each, updated in place.
 LogicalResult KernelSelector::selectLoop(scf::ForOp loop) {
   SmallVector<TileRef> carried;
-  for (auto [initial, argument, result] :
-       llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults())) {
+  for (auto [initial, argument, result] : llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults())) {
     TileRef ref;
     bool inPsum = accumulatesInPsum(argument);
     auto constant = initial.getDefiningOp<ConstantOp>();
@@ -305,7 +304,7 @@ LogicalResult KernelSelector::selectLoop(scf::ForOp loop) {
         return failure();
       // The initial value may be needed elsewhere; a buffer that is already an accumulator goes on as one.
       bool owned = !constant && initial.hasOneUse() &&
-                   isa<scf::ForOp, AccumulateOp>(initial.getDefiningOp() ? initial.getDefiningOp() : loop);
+                   isa_and_nonnull<scf::ForOp, AccumulateOp, TileMatmulOp>(initial.getDefiningOp());
       if (owned) {
         ref = *value;
       } else {
@@ -369,8 +368,7 @@ static isa::HbmPattern hbmPattern(Type element, int64_t offset, ArrayRef<int64_t
   return pattern;
 }
 
-template <typename OpTy>
-static nisa::HbmTerms termsOf(OpTy op, const llvm::DenseMap<Value, Value> &counters) {
+template <typename OpTy> static nisa::HbmTerms termsOf(OpTy op, const llvm::DenseMap<Value, Value> &counters) {
   nisa::HbmTerms terms;
   int64_t bytes = elementBytes(cast<MemRefType>(op.getBuffer().getType()).getElementType());
   for (auto [iv, stride] : llvm::zip(op.getIvs(), op.getIvStrides())) {
@@ -380,11 +378,33 @@ static nisa::HbmTerms termsOf(OpTy op, const llvm::DenseMap<Value, Value> &count
   return terms;
 }
 
+/// A load whose rows in memory run across the partitions is a transpose of the DMA engines where they have it.
+static std::optional<isa::HbmPattern> transposedPattern(LoadOp op, const ::neuroncore::target::MachineModel &model) {
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  Type element = type.getElementType();
+  int64_t bytes = elementBytes(element), partitions = type.getDimSize(0);
+  // Shorter rows than the smallest efficient piece of a transfer gain nothing.
+  if (model.generation() < 3 || (bytes != 2 && bytes != 4) || op.getStrides().front() != 1 || partitions * bytes < 64)
+    return std::nullopt;
+  isa::HbmPattern rows =
+      hbmPattern(element, op.getOffset(), type.getShape().drop_front(), op.getStrides().drop_front());
+  // One of the pattern's dimensions is for the row.
+  if (rows.count.front() != 1)
+    return std::nullopt;
+  for (size_t d = 0; d + 1 < isa::kMaxHbmDims; ++d) {
+    rows.step[d] = rows.step[d + 1];
+    rows.count[d] = rows.count[d + 1];
+  }
+  rows.step[isa::kMaxHbmDims - 1] = bytes;
+  rows.count[isa::kMaxHbmDims - 1] = partitions;
+  return rows;
+}
+
 LogicalResult KernelSelector::selectLoad(LoadOp op) {
   TileRef ref = allocateFor(op.getResult());
   Type element = typeOf(op.getResult()).getElementType();
   isa::HbmPattern pattern = hbmPattern(element, op.getOffset(), typeOf(op.getResult()).getShape(), op.getStrides());
-  writer.dma(op.getLoc(), ref, op.getBuffer(), pattern, termsOf(op, loopCounters), /*isLoad=*/true);
+  writer.loadTile(op.getLoc(), ref, op.getBuffer(), pattern, transposedPattern(op, model), termsOf(op, loopCounters));
   define(op.getResult(), ref);
   return success();
 }
@@ -401,7 +421,7 @@ LogicalResult KernelSelector::selectStore(StoreOp op) {
     if (value->counts[d] == 1 && size != 1)
       ref.steps[d] = 0;
   isa::HbmPattern pattern = hbmPattern(type.getElementType(), op.getOffset(), type.getShape(), op.getStrides());
-  writer.dma(op.getLoc(), ref, op.getBuffer(), pattern, termsOf(op, loopCounters), /*isLoad=*/false);
+  writer.storeTile(op.getLoc(), ref, op.getBuffer(), pattern, termsOf(op, loopCounters));
   return success();
 }
 

@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The tensor engine: products, sums over partitions (a product with ones) and transposes (a product with the identity in
-// transpose mode, which moves bits). Accumulators live in PSUM; only a product may start one.
+// The tensor engine: products, sums over partitions (a product with ones) and transposes (a product with the identity
+// in transpose mode, which moves bits). Accumulators live in PSUM; only a product may start one.
 
 #include "passes/Select/KernelSelector.h"
 
@@ -55,7 +55,7 @@ bool KernelSelector::accumulatesInPsum(Value accumulator) const {
     found.push_back(own);
   if (found.empty() || !typeOf(accumulator).getElementType().isF32())
     return false;
-  if (freeElements(freeShape(accumulator)) * 4 > model.memory().psumBytesPerPartition / 2)
+  if (freeElements(freeShape(accumulator)) * 4 > model.memory().psumBytesPerPartition)
     return false;
   return llvm::all_of(found, [](AccumulateOp accumulate) {
     if (accumulate.getKind() != ReduceKind::Sum)
@@ -133,9 +133,9 @@ TileRef KernelSelector::matmulOperand(Location loc, const TileRef &ref) {
   bool readable = ref.element.isF32() || ref.element.isBF16() || ref.element.isF16();
   if (readable && ref.space() == MemorySpace::Sbuf)
     return ref;
-  Type element = readable ? ref.element
-                          : (ref.element.getIntOrFloatBitWidth() <= 8 ? Type(builder.getBF16Type())
-                                                                      : Type(builder.getF32Type()));
+  Type element =
+      readable ? ref.element
+               : (ref.element.getIntOrFloatBitWidth() <= 8 ? Type(builder.getBF16Type()) : Type(builder.getF32Type()));
   TileRef copy = allocate(ref.partitions, ref.counts, element);
   writer.tensorCopy(loc, copy, ref);
   return copy;
@@ -186,8 +186,29 @@ LogicalResult KernelSelector::multiply(Location loc, const TileRef &dst, Value s
     writer.tensorCopy(loc, wide, narrow);
     narrow = wide;
   }
-  writer.loadStationary(loc, a, /*oneZero=*/false);
-  writer.matmul(loc, dst, b, accumulate, /*oneZero=*/false, /*transpose=*/false);
+  // One product per piece of k and PSUM bank; the columns of a piece share what is loaded.
+  int64_t pieces = a.counts.size() == 2 ? a.counts.front() : 1;
+  int64_t bankElements = model.memory().psumBankBytes / 4, columns = dst.elementsPerPartition();
+  auto piece = [](TileRef operand, int64_t index) {
+    if (operand.counts.size() == 2) {
+      operand.byteOffset += index * operand.steps[0] * elementBytes(operand.element);
+      operand.counts = {operand.counts[1]};
+      operand.steps = {operand.steps[1]};
+    }
+    return operand;
+  };
+  for (int64_t index = 0; index < pieces; ++index) {
+    TileRef moved = piece(b, index);
+    writer.loadStationary(loc, piece(a, index), /*oneZero=*/false);
+    for (int64_t start = 0; start < columns; start += bankElements) {
+      TileRef part = dst, moving = moved;
+      part.byteOffset += start * 4 * dst.steps.back();
+      moving.byteOffset += start * moved.steps.back() * elementBytes(moved.element);
+      part.counts = moving.counts = {std::min(bankElements, columns - start)};
+      part.steps = {dst.steps.back()};
+      writer.matmul(loc, part, moving, accumulate || index > 0, /*oneZero=*/false, /*transpose=*/false);
+    }
+  }
   return success();
 }
 
@@ -195,7 +216,7 @@ LogicalResult KernelSelector::selectTileMatmul(TileMatmulOp op) {
   // A product that is accumulated is written with the accumulation.
   if (op.getResult().hasOneUse())
     if (auto accumulate = dyn_cast<AccumulateOp>(*op.getResult().user_begin()))
-      if (accumulatesInPsum(accumulate.getResult()))
+      if (accumulate.getValue() == op.getResult() && accumulatesInPsum(accumulate.getResult()))
         return success();
   TileRef dst = allocateFor(op.getResult(), MemorySpace::Psum);
   if (failed(multiply(op.getLoc(), dst, op.getStationary(), op.getMoving(), /*accumulate=*/false)))

@@ -1,9 +1,9 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Matrix products on the tensor engine: loops over batch, row tiles (128), column tiles (512) and k tiles (128), the
-// products of one output tile accumulated in PSUM. An operand whose k is not its slowest dimension in memory is loaded in
-// its own order and transposed by the tensor engine.
+// Matrix products on the tensor engine: loops over batch, blocks of rows and blocks of columns. A block of the result
+// stays in PSUM while chunks of k are loaded and multiplied; the first chunk starts the sums, a loop adds the others.
+// What is computed from the product is computed block by block as well (ContractPlan.h says how blocks are chosen).
 
 #include "passes/Tile/SpecialKernels.h"
 
@@ -12,69 +12,55 @@ using namespace mlir::neuron;
 
 namespace {
 
-struct Segment {
-  int64_t start, extent;
-  Value iv; // null: one tile
-  int64_t step;
-};
+using Segment = TileGenerator::Range;
+
+/// [start + offset, start + offset + size) of a segment.
+Segment part(const Segment &segment, int64_t offset, int64_t size) {
+  return {segment.start + offset, size, segment.iv, segment.step};
+}
+
+/// A block of the product, as tiles of rows, and where it lies.
+using FinishFn = llvm::function_ref<void(ArrayRef<Value> tiles, Segment batch, Segment rows, Segment columns)>;
 
 class ContractEmitter {
 public:
-  ContractEmitter(OpBuilder &builder, ContractOp op, const HbmTensor &lhs, const HbmTensor &rhs,
-                  const HbmTensor &result, const ::neuroncore::target::MachineModel &model)
-      : b(builder), loc(op.getLoc()), lhs(lhs), rhs(rhs), result(result) {
+  ContractEmitter(OpBuilder &builder, Location loc, const HbmTensor &lhs, const HbmTensor &rhs,
+                  const ContractPlan &plan, const ::neuroncore::target::MachineModel &model, FinishFn finish)
+      : b(builder), loc(loc), lhs(lhs), rhs(rhs), plan(plan), finish(finish) {
     partitions = model.tensorEngine().rows;
-    maxMoving = std::min<int64_t>(model.tensorEngine().maxMovingFree, 512);
     elementType = cast<MemRefType>(lhs.buffer.getType()).getElementType();
-    resultType = cast<MemRefType>(result.buffer.getType()).getElementType();
   }
 
   void run() {
-    forEach(lhs.layout.sizes[0], 1, {}, [&](Segment batch, Value) {
-      forEach(lhs.layout.sizes[1], partitions, {}, [&](Segment m, Value) {
-        forEach(rhs.layout.sizes[2], maxMoving, {}, [&](Segment n, Value) { emitTile(batch, m, n); return Value(); });
-        return Value();
+    forEach(lhs.layout.sizes[0], 1, [&](Segment batch) {
+      forEach(lhs.layout.sizes[1], plan.rows, [&](Segment rows) {
+        forEach(rhs.layout.sizes[2], plan.columns, [&](Segment columns) { emitBlock(batch, rows, columns); });
       });
-      return Value();
     });
   }
 
 private:
-  using Body = llvm::function_ref<Value(Segment, Value carried)>;
+  Value index(int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
 
-  /// Full tiles as one loop, the rest as straight-line code; `carried` passes through when given.
-  Value forEach(int64_t size, int64_t tile, Value carried, Body body) {
-    int64_t full = size / tile;
-    if (full == 1) {
-      carried = body({0, tile, Value(), 0}, carried);
-    } else if (full > 1) {
-      Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
-      Value trips = arith::ConstantIndexOp::create(b, loc, full);
-      auto loop = scf::ForOp::create(b, loc, zero, trips, one, carried ? ValueRange(carried) : ValueRange());
+  /// Whole tiles as one loop, the rest as straight-line code.
+  void forEach(int64_t size, int64_t tile, llvm::function_ref<void(Segment)> body) {
+    int64_t whole = size / tile;
+    if (whole == 1) {
+      body({0, tile, Value(), 0});
+    } else if (whole > 1) {
+      auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(1));
       OpBuilder::InsertionGuard guard(b);
-      bool hasTerminator = !loop.getBody()->empty();
-      if (hasTerminator)
-        b.setInsertionPoint(loop.getBody()->getTerminator());
-      else
-        b.setInsertionPointToStart(loop.getBody());
-      Value next = body({0, tile, loop.getInductionVar(), tile}, carried ? Value(loop.getRegionIterArg(0)) : Value());
-      if (carried) {
-        if (!hasTerminator)
-          scf::YieldOp::create(b, loc, next);
-        else
-          loop.getBody()->getTerminator()->setOperands(next);
-        carried = loop.getResult(0);
-      } else if (!hasTerminator) {
-        scf::YieldOp::create(b, loc);
-      }
+      b.setInsertionPoint(loop.getBody()->getTerminator());
+      body({0, tile, loop.getInductionVar(), tile});
     }
     if (int64_t rest = size % tile)
-      carried = body({full * tile, rest, Value(), 0}, carried);
-    return carried;
+      body({whole * tile, rest, Value(), 0});
   }
 
-  /// The tile [rows of dimension r, columns of dimension c] of a batch.
-  Value load(const HbmTensor &tensor, Segment batch, Segment rows, unsigned r, Segment columns, unsigned c) {
+  /// The tile [first, second] of two dimensions of the tensor; with `tiles` > 0 the first is cut into pieces that run
+  /// side by side along the free axis: [first / tiles, tiles, second].
+  Value load(const HbmTensor &tensor, Segment batch, Segment first, unsigned firstDim, int64_t tiles, Segment second,
+             unsigned secondDim) {
     SmallVector<Value> ivs;
     SmallVector<int64_t> ivStrides;
     int64_t offset = tensor.layout.offset;
@@ -87,11 +73,16 @@ private:
       }
     };
     add(batch, 0);
-    add(rows, r);
-    add(columns, c);
-    auto type = RankedTensorType::get({rows.extent, columns.extent}, elementType);
-    return LoadOp::create(b, loc, type, tensor.buffer, ivs, offset, ivStrides,
-                          ArrayRef<int64_t>{tensor.layout.strides[r], tensor.layout.strides[c]});
+    add(first, firstDim);
+    add(second, secondDim);
+    int64_t firstStride = tensor.layout.strides[firstDim], secondStride = tensor.layout.strides[secondDim];
+    SmallVector<int64_t> shape = {first.extent, second.extent}, strides = {firstStride, secondStride};
+    if (tiles) {
+      shape = {first.extent / tiles, tiles, second.extent};
+      strides = {firstStride, firstStride * (first.extent / tiles), secondStride};
+    }
+    auto type = RankedTensorType::get(shape, elementType);
+    return LoadOp::create(b, loc, type, tensor.buffer, ivs, offset, ivStrides, strides);
   }
 
   Value transpose(Value tile) {
@@ -100,77 +91,155 @@ private:
     return TransposeOp::create(b, loc, transposed, tile, ArrayRef<int64_t>{1, 0});
   }
 
-  /// [k, columns of dimension `other`] with k on the partitions.
-  Value loadWithK(const HbmTensor &tensor, Segment batch, Segment k, unsigned kDim, Segment other, unsigned otherDim) {
-    int64_t kStride = std::abs(tensor.layout.strides[kDim]), otherStride = std::abs(tensor.layout.strides[otherDim]);
-    bool kIsInner = kStride < otherStride && kStride != 0 && k.extent > 1;
-    int64_t bytes = elementBytes(elementType);
-    if (!kIsInner || (bytes != 2 && bytes != 4))
-      return load(tensor, batch, k, kDim, other, otherDim);
-    if (other.extent <= partitions)
-      return transpose(load(tensor, batch, other, otherDim, k, kDim));
-    return Value();
+  Value slice(Value tile, ArrayRef<int64_t> starts, ArrayRef<int64_t> shape) {
+    auto type = cast<RankedTensorType>(tile.getType());
+    if (type.getShape() == shape)
+      return tile;
+    SmallVector<int64_t> steps(shape.size(), 1);
+    return SliceOp::create(b, loc, RankedTensorType::get(shape, type.getElementType()), tile, starts, steps);
   }
 
-  void emitTile(Segment batch, Segment m, Segment n) {
-    auto accumulatorType = RankedTensorType::get({m.extent, n.extent}, b.getF32Type());
-    Value accumulator = ConstantOp::create(b, loc, accumulatorType, 0.0);
-    accumulator = forEach(lhs.layout.sizes[2], partitions, accumulator, [&](Segment k, Value carried) {
-      Value stationary = loadWithK(lhs, batch, k, 2, m, 1);
-      Value moving = loadWithK(rhs, batch, k, 1, n, 2);
-      if (moving) {
-        Value product = TileMatmulOp::create(b, loc, accumulatorType, stationary, moving);
-        return AccumulateOp::create(b, loc, ReduceKind::Sum, carried, product).getResult();
+  /// What the accumulators of a block of rows become when products over `depth` are added; all null: the products start
+  /// them.
+  void multiply(Segment batch, Segment rows, Segment columns, Segment depth, MutableArrayRef<Value> accumulators) {
+    int64_t whole = depth.extent / partitions * partitions, rest = depth.extent - whole;
+    if (whole)
+      multiplyTiles(batch, rows, columns, part(depth, 0, whole), whole / partitions, accumulators);
+    if (rest)
+      multiplyTiles(batch, rows, columns, part(depth, whole, rest), 1, accumulators);
+  }
+
+  void multiplyTiles(Segment batch, Segment rows, Segment columns, Segment depth, int64_t tiles,
+                     MutableArrayRef<Value> accumulators) {
+    bool whole = plan.lhs != OperandOrder::TensorEngineTranspose && plan.rhs != OperandOrder::TensorEngineTranspose;
+    if (whole) {
+      Value left = load(lhs, batch, depth, 2, tiles, rows, 1), right = load(rhs, batch, depth, 1, tiles, columns, 2);
+      int64_t k = depth.extent / tiles;
+      for (auto [r, accumulator] : llvm::enumerate(accumulators)) {
+        int64_t start = int64_t(r) * partitions, extent = std::min(partitions, rows.extent - start);
+        add(accumulator, slice(left, {0, 0, start}, {k, tiles, extent}), right);
       }
-      llvm_unreachable("columns are tiled to at most one transpose");
-    });
-    if (resultType != accumulatorType.getElementType())
-      accumulator = CastOp::create(b, loc, RankedTensorType::get(accumulatorType.getShape(), resultType), accumulator);
-    store(accumulator, batch, m, n);
-  }
-
-  void store(Value tile, Segment batch, Segment m, Segment n) {
-    SmallVector<Value> ivs;
-    SmallVector<int64_t> ivStrides;
-    int64_t offset = result.layout.offset;
-    const Segment segments[] = {batch, m, n};
-    for (auto [dim, segment] : llvm::enumerate(segments)) {
-      int64_t stride = result.layout.strides[dim];
-      offset += segment.start * stride;
-      if (segment.iv) {
-        ivs.push_back(segment.iv);
-        ivStrides.push_back(segment.step * stride);
+      return;
+    }
+    // Tile by tile, so that each transposed one is used at once.
+    int64_t k = depth.extent / tiles;
+    SmallVector<Value> leftRows;
+    Value leftAll, rightAll;
+    if (plan.lhs == OperandOrder::TensorEngineTranspose) {
+      for (size_t r = 0; r < accumulators.size(); ++r) {
+        int64_t start = int64_t(r) * partitions, extent = std::min(partitions, rows.extent - start);
+        leftRows.push_back(load(lhs, batch, part(rows, start, extent), 1, 0, depth, 2));
+      }
+    } else {
+      leftAll = load(lhs, batch, depth, 2, tiles, rows, 1);
+    }
+    if (plan.rhs == OperandOrder::TensorEngineTranspose)
+      rightAll = load(rhs, batch, columns, 2, 0, depth, 1);
+    else
+      rightAll = load(rhs, batch, depth, 1, tiles, columns, 2);
+    for (int64_t t = 0; t < tiles; ++t) {
+      Value right = plan.rhs == OperandOrder::TensorEngineTranspose
+                        ? withTile(transpose(slice(rightAll, {0, t * k}, {columns.extent, k})))
+                        : slice(rightAll, {0, t, 0}, {k, 1, columns.extent});
+      for (auto [r, accumulator] : llvm::enumerate(accumulators)) {
+        int64_t start = int64_t(r) * partitions, extent = std::min(partitions, rows.extent - start);
+        Value left = leftAll ? slice(leftAll, {0, t, start}, {k, 1, extent})
+                             : withTile(transpose(slice(leftRows[r], {0, t * k}, {extent, k})));
+        add(accumulator, left, right);
       }
     }
-    StoreOp::create(b, loc, tile, result.buffer, ivs, offset, ivStrides,
-                    ArrayRef<int64_t>{result.layout.strides[1], result.layout.strides[2]});
   }
 
-public:
-  /// Columns of one tile: a transposed rhs is loaded with its columns on partitions.
-  void limitColumns() {
-    int64_t kStride = std::abs(rhs.layout.strides[1]), nStride = std::abs(rhs.layout.strides[2]);
-    int64_t bytes = elementBytes(elementType);
-    if (kStride < nStride && kStride != 0 && (bytes == 2 || bytes == 4))
-      maxMoving = partitions;
+  /// [k, other] as [k, 1, other].
+  Value withTile(Value tile) {
+    auto type = cast<RankedTensorType>(tile.getType());
+    auto wanted = RankedTensorType::get({type.getDimSize(0), 1, type.getDimSize(1)}, type.getElementType());
+    return ReshapeOp::create(b, loc, wanted, tile);
   }
 
-private:
+  void add(Value &accumulator, Value stationary, Value moving) {
+    int64_t m = cast<RankedTensorType>(stationary.getType()).getShape().back();
+    int64_t n = cast<RankedTensorType>(moving.getType()).getShape().back();
+    auto type = RankedTensorType::get({m, n}, b.getF32Type());
+    Value product = TileMatmulOp::create(b, loc, type, stationary, moving);
+    accumulator =
+        accumulator ? AccumulateOp::create(b, loc, ReduceKind::Sum, accumulator, product).getResult() : product;
+  }
+
+  void emitBlock(Segment batch, Segment rows, Segment columns) {
+    int64_t depth = lhs.layout.sizes[2], whole = depth / plan.depth, rest = depth % plan.depth;
+    SmallVector<Value> accumulators(llvm::divideCeil(rows.extent, partitions));
+    if (whole)
+      multiply(batch, rows, columns, {0, plan.depth, Value(), 0}, accumulators);
+    if (whole == 2)
+      multiply(batch, rows, columns, {plan.depth, plan.depth, Value(), 0}, accumulators);
+    if (whole > 2) {
+      auto loop = scf::ForOp::create(b, loc, index(0), index(whole - 1), index(1), accumulators);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      SmallVector<Value> carried(loop.getRegionIterArgs());
+      multiply(batch, rows, columns, {plan.depth, plan.depth, loop.getInductionVar(), plan.depth}, carried);
+      scf::YieldOp::create(b, loc, carried);
+      accumulators.assign(loop.getResults().begin(), loop.getResults().end());
+    }
+    if (rest)
+      multiply(batch, rows, columns, {whole * plan.depth, rest, Value(), 0}, accumulators);
+    finish(accumulators, batch, rows, columns);
+  }
+
   OpBuilder &b;
   Location loc;
-  const HbmTensor &lhs, &rhs, &result;
-  int64_t partitions, maxMoving;
-  Type elementType, resultType;
+  const HbmTensor &lhs, &rhs;
+  const ContractPlan &plan;
+  FinishFn finish;
+  int64_t partitions;
+  Type elementType;
 };
 
 } // namespace
 
-LogicalResult mlir::neuron::emitContract(OpBuilder &builder, ContractOp op, const HbmTensor &lhs, const HbmTensor &rhs,
-                                         const HbmTensor &result, const ::neuroncore::target::MachineModel &model) {
-  if (!isa<FloatType>(cast<RankedTensorType>(op.getLhs().getType()).getElementType()))
-    return op.emitOpError() << "expected float operands but got " << op.getLhs().getType();
-  ContractEmitter emitter(builder, op, lhs, rhs, result, model);
-  emitter.limitColumns();
-  emitter.run();
-  return success();
+void mlir::neuron::emitContract(OpBuilder &builder, ContractOp op, const ContractKernelPlan &plan, const HbmTensor &lhs,
+                                const HbmTensor &rhs, const HbmTensor &product, TileGenerator::BufferFn bufferOf,
+                                const ::neuroncore::target::MachineModel &model) {
+  Type element = cast<RankedTensorType>(op.getType()).getElementType();
+  auto store = [&](Value tile, ArrayRef<Segment> segments) {
+    SmallVector<Value> ivs;
+    SmallVector<int64_t> ivStrides;
+    int64_t offset = product.layout.offset;
+    for (auto [segment, stride] : llvm::zip(segments, product.layout.strides)) {
+      offset += segment.start * stride;
+      if (segment.iv && stride != 0) {
+        ivs.push_back(segment.iv);
+        ivStrides.push_back(segment.step * stride);
+      }
+    }
+    StoreOp::create(builder, op.getLoc(), tile, product.buffer, ivs, offset, ivStrides,
+                    ArrayRef<int64_t>(product.layout.strides).drop_front());
+  };
+  auto finish = [&](ArrayRef<Value> tiles, Segment batch, Segment rows, Segment columns) {
+    bool hasEpilogue = !plan.epilogue.space.ops().empty();
+    TileGenerator generator(builder, plan.epilogue, bufferOf);
+    int64_t start = 0;
+    for (Value tile : tiles) {
+      auto type = cast<RankedTensorType>(tile.getType());
+      const Segment segments[] = {batch, part(rows, start, type.getDimSize(0)), columns};
+      start += type.getDimSize(0);
+      SmallVector<Segment> place(plan.epilogue.space.numDims());
+      const int dims[] = {plan.batchDim, plan.rowDim, plan.columnDim};
+      for (auto [segment, dim] : llvm::zip(segments, dims))
+        if (dim >= 0)
+          place[dim] = segment;
+      if (hasEpilogue && tile == tiles.front())
+        generator.beginPlaces(place);
+      if (element != type.getElementType())
+        tile = CastOp::create(builder, op.getLoc(), RankedTensorType::get(type.getShape(), element), tile);
+      if (product.buffer)
+        store(tile, segments);
+      if (hasEpilogue)
+        generator.runAt(place, op.getResult(), tile);
+    }
+    if (hasEpilogue)
+      generator.endPlaces();
+  };
+  ContractEmitter(builder, op.getLoc(), lhs, rhs, plan.blocks, model, finish).run();
 }

@@ -74,25 +74,23 @@ private:
     for (BlockArgument argument : function.getArguments()) {
       StridedLayout layout = argumentLayout(argument.getArgNumber());
       layouts[argument] = layout;
-      SmallVector<NamedAttribute> attributes(
-          llvm::to_vector(function.getArgAttrDict(argument.getArgNumber())
-                              ? function.getArgAttrDict(argument.getArgNumber()).getValue()
-                              : ArrayRef<NamedAttribute>()));
+      SmallVector<NamedAttribute> attributes(llvm::to_vector(
+          function.getArgAttrDict(argument.getArgNumber()) ? function.getArgAttrDict(argument.getArgNumber()).getValue()
+                                                           : ArrayRef<NamedAttribute>()));
       addShape(attributes, "input", argument, layout.strides);
       if (!llvm::any_of(attributes, [](NamedAttribute a) { return a.getName() == attribute::kName; }))
-        attributes.push_back(builder.getNamedAttr(
-            attribute::kName, builder.getStringAttr("input" + Twine(argument.getArgNumber()))));
+        attributes.push_back(
+            builder.getNamedAttr(attribute::kName, builder.getStringAttr("input" + Twine(argument.getArgNumber()))));
       argumentAttributes.push_back(builder.getDictionaryAttr(attributes));
-      buffers[argument] = entry->addArgument(
-          hbmType(reach(layout), typeOf(argument).getElementType()), argument.getLoc());
+      buffers[argument] =
+          entry->addArgument(hbmType(reach(layout), typeOf(argument).getElementType()), argument.getLoc());
     }
     builder.setInsertionPointToEnd(entry);
   }
 
   void addShape(SmallVectorImpl<NamedAttribute> &attributes, StringRef kind, Value value, ArrayRef<int64_t> strides) {
     attributes.push_back(builder.getNamedAttr(attribute::kKind, builder.getStringAttr(kind)));
-    attributes.push_back(
-        builder.getNamedAttr("neuron.shape", builder.getDenseI64ArrayAttr(typeOf(value).getShape())));
+    attributes.push_back(builder.getNamedAttr("neuron.shape", builder.getDenseI64ArrayAttr(typeOf(value).getShape())));
     if (!llvm::any_of(attributes, [](NamedAttribute a) { return a.getName() == attribute::kStrides; }))
       attributes.push_back(builder.getNamedAttr(attribute::kStrides, builder.getDenseI64ArrayAttr(strides)));
   }
@@ -120,14 +118,13 @@ private:
       layouts[source] = layout;
       SmallVector<NamedAttribute> attributes;
       addShape(attributes, "output", value, strides);
-      attributes.push_back(
-          builder.getNamedAttr(attribute::kName, builder.getStringAttr("output" + Twine(number))));
+      attributes.push_back(builder.getNamedAttr(attribute::kName, builder.getStringAttr("output" + Twine(number))));
       auto alias = function.getResultAttrOfType<IntegerAttr>(number, attribute::kAliasOf);
       if (alias)
         attributes.push_back(builder.getNamedAttr(attribute::kAliasOf, alias));
       argumentAttributes.push_back(builder.getDictionaryAttr(attributes));
-      Value buffer = tiled.getBody().front().addArgument(
-          hbmType(reach(layout), typeOf(source).getElementType()), source.getLoc());
+      Value buffer =
+          tiled.getBody().front().addArgument(hbmType(reach(layout), typeOf(source).getElementType()), source.getLoc());
       buffers[source] = buffer;
       if (alias && !mayWriteEarly(alias.getInt(), source, layout)) {
         buffers.erase(source);
@@ -168,7 +165,8 @@ private:
     return true;
   }
 
-  /// Each element of the input is read by the kernel only for the result element at the same address, before it is stored.
+  /// Each element of the input is read by the kernel only for the result element at the same address, before it is
+  /// stored.
   bool readsInPlace(KernelOp kernel, unsigned input, Value source, const StridedLayout &layout) {
     SmallVector<Operation *> ops = operationsOf(kernel);
     // Results of reductions are used after whole rows were read, but the rows of a tile are stored after its reads only
@@ -176,8 +174,8 @@ private:
     for (Operation *op : ops)
       if (!isElementwise(op) && !isa<ConstantOp, IotaOp, RandomOp>(op))
         return false;
-    Value stored = cast<YieldOp>(kernel.getBody().front().getTerminator())
-                       .getOperand(cast<OpResult>(source).getResultNumber());
+    Value stored =
+        cast<YieldOp>(kernel.getBody().front().getTerminator()).getOperand(cast<OpResult>(source).getResultNumber());
     auto layoutOf = [&](Value value) {
       if (value == stored)
         return layout;
@@ -249,9 +247,23 @@ private:
 
   LogicalResult fillKernel(OpBuilder &inside, KernelOp kernel, ArrayRef<Operation *> ops, ArrayRef<Value> stored) {
     Operation *first = ops.front();
-    if (isa<ConcatOp, InsertOp, ContractOp>(ops.back()))
+    if (isa<ConcatOp, InsertOp>(ops.back()))
       first = ops.back();
-    if (isa<ConcatOp, InsertOp, ContractOp>(first)) {
+    auto layoutOf = [&](Value value) { return layoutOfValue(kernel, value); };
+    auto bufferOf = [&](Value value) { return buffers.lookup(outerValue(kernel, value)); };
+    if (ContractOp contract = findContract(ops)) {
+      std::string why;
+      std::optional<ContractKernelPlan> plan = planContractKernel(ops, stored, layoutOf, model, &why);
+      if (!plan)
+        return contract.emitOpError() << "has no tile plan: " << why;
+      HbmTensor product;
+      if (llvm::is_contained(stored, contract.getResult()))
+        product = tensorOf(kernel, contract.getResult());
+      emitContract(inside, contract, *plan, tensorOf(kernel, contract.getLhs()), tensorOf(kernel, contract.getRhs()),
+                   product, bufferOf, model);
+      return success();
+    }
+    if (isa<ConcatOp, InsertOp>(first)) {
       SmallVector<HbmTensor> operands;
       for (Value operand : first->getOperands()) {
         operands.push_back(tensorOf(kernel, operand));
@@ -263,14 +275,10 @@ private:
         emitConcat(inside, concat, operands, result);
         return success();
       }
-      if (auto insert = dyn_cast<InsertOp>(first)) {
-        emitInsert(inside, insert, operands[0], operands[1], result);
-        return success();
-      }
-      return emitContract(inside, cast<ContractOp>(first), operands[0], operands[1], result, model);
+      emitInsert(inside, cast<InsertOp>(first), operands[0], operands[1], result);
+      return success();
     }
     std::string why;
-    auto layoutOf = [&](Value value) { return layoutOfValue(kernel, value); };
     std::optional<IterationSpace> space = IterationSpace::build(ops, stored, layoutOf, &why);
     std::optional<TilePlan> plan;
     if (space) {
@@ -279,7 +287,7 @@ private:
     }
     if (!plan)
       return kernel.emitError() << "no tile plan for " << ops.back()->getName() << ": " << why;
-    TileGenerator(inside, *plan, [&](Value value) { return buffers.lookup(outerValue(kernel, value)); }).run();
+    TileGenerator(inside, *plan, bufferOf).run();
     return success();
   }
 
@@ -287,8 +295,8 @@ private:
   void writeLateResults() {
     if (lateResults.empty())
       return;
-    auto out = KernelOp::create(builder, function.getLoc(), TypeRange(), builder.getStringAttr("write_back"),
-                                ValueRange());
+    auto out =
+        KernelOp::create(builder, function.getLoc(), TypeRange(), builder.getStringAttr("write_back"), ValueRange());
     Block &body = out.getBody().emplaceBlock();
     OpBuilder inside = OpBuilder::atBlockBegin(&body);
     for (const LateResult &late : lateResults) {
@@ -311,8 +319,8 @@ private:
   func::ReturnOp ret;
   SmallVector<KernelOp> kernels;
   llvm::DenseMap<Operation *, unsigned> kernelIndex;
-  llvm::DenseMap<Value, Value> buffers;          // function-level value -> HBM buffer
-  llvm::DenseMap<Value, StridedLayout> layouts;  // function-level value -> its layout there
+  llvm::DenseMap<Value, Value> buffers;         // function-level value -> HBM buffer
+  llvm::DenseMap<Value, StridedLayout> layouts; // function-level value -> its layout there
   SmallVector<DictionaryAttr> argumentAttributes;
   SmallVector<LateResult> lateResults;
 };

@@ -6,8 +6,8 @@
 #ifndef PASSES_TILE_SPECIALKERNELS_H
 #define PASSES_TILE_SPECIALKERNELS_H
 
-#include "dialects/Neuron/NeuronViews.h"
-#include "neuron/Target/MachineModel.h"
+#include "lib/Analysis/ContractPlan.h"
+#include "passes/Tile/TileGenerator.h"
 
 namespace mlir::neuron {
 
@@ -23,13 +23,16 @@ void emitCopy(OpBuilder &builder, Location loc, const HbmTensor &source, const H
 /// result = operands joined along the dimension.
 void emitConcat(OpBuilder &builder, ConcatOp op, ArrayRef<HbmTensor> operands, const HbmTensor &result);
 
-/// result = destination with source written at its place; nothing is copied from a destination that is the result itself.
+/// result = destination with source written at its place; nothing is copied from a destination that is the result
+/// itself.
 void emitInsert(OpBuilder &builder, InsertOp op, const HbmTensor &source, const HbmTensor &destination,
                 const HbmTensor &result);
 
-/// result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n].
-LogicalResult emitContract(OpBuilder &builder, ContractOp op, const HbmTensor &lhs, const HbmTensor &rhs,
-                           const HbmTensor &result, const ::neuroncore::target::MachineModel &model);
+/// lhs[b, m, k] times rhs[b, k, n], and what `plan` computes from the product. `bufferOf`: the HBM buffer of a value
+/// that is read or stored; `product`: where the product itself is stored, without a buffer if it is not.
+void emitContract(OpBuilder &builder, ContractOp op, const ContractKernelPlan &plan, const HbmTensor &lhs,
+                  const HbmTensor &rhs, const HbmTensor &product, TileGenerator::BufferFn bufferOf,
+                  const ::neuroncore::target::MachineModel &model);
 
 } // namespace mlir::neuron
 

@@ -1,11 +1,11 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The loop nest is generated level by level. At each level: reads that first become possible there, operations before the
-// next loop, accumulation of reductions that live there, the next loop (its full tiles as one scf.for, then the partial
-// tile, then what a split left over, as straight-line code), results of reductions that the loop has ended, operations on
-// them, stores. Values are found through scopes that mirror the levels, so whatever does not depend on a loop is computed
-// outside of it.
+// The loop nest is generated level by level. At each level: reads that first become possible there, operations before
+// the next loop, accumulation of reductions that live there, the next loop (its full tiles as one scf.for, then the
+// partial tile, then what a split left over, as straight-line code), results of reductions that the loop has ended,
+// operations on them, stores. Values are found through scopes that mirror the levels, so whatever does not depend on a
+// loop is computed outside of it.
 
 #include "passes/Tile/TileGenerator.h"
 
@@ -284,8 +284,7 @@ Value TileGenerator::evaluateRandom(RandomOp op) {
     scopes.back()[key] = state;
   }
   state = firstPartitions(state, partitions());
-  return RandomOp::create(builder, loc,
-                          tileType(fullShape(partitions(), own), typeOf(op.getResult()).getElementType()),
+  return RandomOp::create(builder, loc, tileType(fullShape(partitions(), own), typeOf(op.getResult()).getElementType()),
                           op.getDistribution(), state, op.getIncrement(), 0, steps, base);
 }
 
@@ -469,7 +468,7 @@ void TileGenerator::finishAccumulators(unsigned level) {
 
 void TileGenerator::emitReads(unsigned level) {
   for (const HbmAccess *access : classRead) {
-    if (plan.levelOf(*access) != level || isa<RandomOp>(access->read->getOwner()))
+    if (plan.levelOf(*access) != level || isa<RandomOp>(access->read->getOwner()) || lookup(access))
       continue;
     // What does not depend on the partitions serves all tiles of the loops inside, the largest included.
     int64_t count = partitions();
@@ -530,7 +529,8 @@ void TileGenerator::advanceBases(unsigned dim, int64_t count) {
     RankedTensorType type = tileType(one, element);
     Value step = ConstantOp::create(
         builder, op->getLoc(), type,
-        cast<ElementsAttr>(DenseElementsAttr::get(type, Attribute(builder.getIntegerAttr(element, it->second.coefficients[dim] * count)))));
+        cast<ElementsAttr>(DenseElementsAttr::get(
+            type, Attribute(builder.getIntegerAttr(element, it->second.coefficients[dim] * count)))));
     bases[op] = BinaryOp::create(builder, op->getLoc(), base.getType(), BinaryFunction::Add, base, step);
   }
 }
@@ -649,6 +649,30 @@ void TileGenerator::run() {
     Type element = indexFits32(op) ? builder.getI32Type() : builder.getI64Type();
     bases[op] = IotaOp::create(builder, op->getLoc(), tileType(shape, element), it->second.offset, steps);
   }
+  emitLevel(0);
+  scopes.pop_back();
+}
+
+void TileGenerator::beginPlaces(ArrayRef<Range> first) {
+  assert(plan.nest.empty() && "the caller has made the loops");
+  ranges.assign(first.begin(), first.end());
+  scopes.emplace_back();
+  if (plan.partition < 0)
+    return;
+  for (const HbmAccess *access : classRead)
+    if (access->strides[plan.partition] == 0)
+      scopes.back()[access] = load(*access, partitions());
+  for (Operation *op : space().ops())
+    if (!(space().maskOf(op->getResult(0)) & bit(plan.partition)))
+      evaluate(op);
+}
+
+void TileGenerator::runAt(ArrayRef<Range> place, Value buffer, Value tile) {
+  ranges.assign(place.begin(), place.end());
+  scopes.emplace_back();
+  for (const HbmAccess *access : classRead)
+    if (access->buffer == buffer)
+      scopes.back()[access] = tile;
   emitLevel(0);
   scopes.pop_back();
 }

@@ -18,7 +18,6 @@ public:
   TileGenerator(OpBuilder &builder, const TilePlan &plan, BufferFn bufferOf);
   void run();
 
-private:
   /// What a dimension covers at the current point: start + iv * step + [0, extent).
   struct Range {
     int64_t start = 0;
@@ -26,6 +25,14 @@ private:
     Value iv;
     int64_t step = 0;
   };
+  /// For plans without loops: the places (ranges of all dimensions) evaluated until endPlaces() share what does not
+  /// depend on the partition dimension. `first` has the most partitions of them.
+  void beginPlaces(ArrayRef<Range> first);
+  /// Evaluates the plan at one place; reads of `buffer` are `tile`.
+  void runAt(ArrayRef<Range> place, Value buffer, Value tile);
+  void endPlaces() { scopes.pop_back(); }
+
+private:
   using Scope = llvm::DenseMap<const void *, Value>;
 
   const IterationSpace &space() const { return plan.space; }

@@ -749,7 +749,7 @@ func.func @hbm_copy_space(%x: memref<16xf32>, %y: memref<16xf32, #neuron.space<s
 // -----
 
 func.func @tile_matmul_shapes(%a: tensor<16x8xf32>, %b: tensor<8x4xf32>) {
-  // expected-error @+1 {{'neuron.tile_matmul' op expected [k, m] x [k, n] -> [m, n] but got 'tensor<16x8xf32>', 'tensor<8x4xf32>' and 'tensor<8x4xf32>'}}
+  // expected-error @+1 {{'neuron.tile_matmul' op expected [k, m] x [k, n] -> [m, n] or [k, t, m] x [k, t, n] -> [m, n] but got 'tensor<16x8xf32>', 'tensor<8x4xf32>' and 'tensor<8x4xf32>'}}
   %0 = neuron.tile_matmul %a, %b : tensor<16x8xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
   return
 }
@@ -757,7 +757,7 @@ func.func @tile_matmul_shapes(%a: tensor<16x8xf32>, %b: tensor<8x4xf32>) {
 // -----
 
 func.func @tile_matmul_rank(%a: tensor<16xf32>) {
-  // expected-error @+1 {{'neuron.tile_matmul' op expected [k, m] x [k, n] -> [m, n] but got}}
+  // expected-error @+1 {{'neuron.tile_matmul' op expected [k, m] x [k, n] -> [m, n] or [k, t, m] x [k, t, n] -> [m, n] but got}}
   %0 = neuron.tile_matmul %a, %a : tensor<16xf32>, tensor<16xf32> -> tensor<1xf32>
   return
 }

@@ -61,23 +61,6 @@ func.func @running_sum(%x: tensor<128x64xf32>) -> tensor<128x64xf32> {
 
 // -----
 
-// Contraction: the left side is transposed by the tensor engine (bits, through PSUM), loaded as stationary, and products
-// along k accumulate in one PSUM buffer.
-// CHECK-LABEL: func.func @contraction
-func.func @contraction(%x: tensor<1x128x256xbf16>, %y: tensor<1x256x128xbf16>) -> tensor<1x128x128xf32> {
-  // CHECK: nisa.matmul tensor(%[[SUM:[0-9]+]] tile<f32
-  // CHECK: nisa.loop
-  // CHECK: nisa.load_stationary tensor(%{{.*}} tile<bf16 [0 : 128] at 0 [1 x 128]>)
-  // CHECK: nisa.matmul tensor(%[[TURNED:[0-9]+]] tile<bf16 {{.*}} fields {is_transpose = true
-  // CHECK: nisa.{{tensor_copy|activation}} {{.*}}(%[[LEFT:[0-9]+]] tile<bf16 {{.*}}, %[[TURNED]] tile
-  // CHECK: nisa.load_stationary tensor(%[[LEFT]] tile
-  // CHECK: nisa.matmul tensor(%[[SUM]] tile<f32 {{.*}} fields {accumulate = true}
-  %t = neuron.contract %x, %y : tensor<1x128x256xbf16>, tensor<1x256x128xbf16> -> tensor<1x128x128xf32>
-  return %t : tensor<1x128x128xf32>
-}
-
-// -----
-
 // Movement between buffers is one transfer each, without a tile.
 // CHECK-LABEL: func.func @movement
 func.func @movement(%x: tensor<4x8xf32>, %y: tensor<2x8xf32>) -> tensor<6x8xf32> {

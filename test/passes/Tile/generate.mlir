@@ -272,24 +272,6 @@ func.func @movement(%x: tensor<4x8xf32>, %y: tensor<2x8xf32>) -> (tensor<6x8xf32
 
 // -----
 
-// The stationary operand of a contraction has k on partitions: a row-major left side is transposed on chip. The products
-// along k accumulate; every size has its leftover.
-// CHECK-LABEL: func.func @contraction
-func.func @contraction(%x: tensor<1x200x300xbf16>, %y: tensor<1x300x600xbf16>) -> tensor<1x200x600xf32> {
-  // CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}})
-  // CHECK-DAG: %[[L:.*]] = neuron.load {{.*}} -> tensor<128x128xbf16>
-  // CHECK-DAG: %[[T:.*]] = neuron.transpose %[[L]] permutation [1, 0]
-  // CHECK-DAG: %[[R:.*]] = neuron.load {{.*}} -> tensor<128x512xbf16>
-  // CHECK: %[[P:.*]] = neuron.tile_matmul %[[T]], %[[R]] : {{.*}} -> tensor<128x512xf32>
-  // CHECK: neuron.accumulate <sum> %[[ACC]], %[[P]]
-  // CHECK: neuron.tile_matmul %{{.*}} : tensor<44x128xbf16>, tensor<44x512xbf16> -> tensor<128x512xf32>
-  // CHECK: neuron.tile_matmul %{{.*}} : tensor<44x72xbf16>, tensor<44x88xbf16> -> tensor<72x88xf32>
-  %t = neuron.contract %x, %y : tensor<1x200x300xbf16>, tensor<1x300x600xbf16> -> tensor<1x200x600xf32>
-  return %t : tensor<1x200x600xf32>
-}
-
-// -----
-
 //===------------------------------------------------------------------------------------------------------------------
 // Outputs that replace inputs
 //===------------------------------------------------------------------------------------------------------------------
