@@ -322,8 +322,10 @@ static Attribute tileAttribute(Builder &b, const isa::Instruction &code, unsigne
   SmallVector<int64_t> steps, counts;
   if (getSpace(buffer) == ::mlir::neuron::MemorySpace::Hbm) {
     const isa::HbmPattern &hbm = code.hbm[slot == 0 ? 0 : 1];
+    // The outermost step of an indexed transfer counts even for a single row.
+    bool isIndexed = code.opcode == isa::Opcode::DmaCopy && code.tiles[2].present();
     for (int d = 0; d < isa::kMaxHbmDims; ++d)
-      if (hbm.count[d] != 1 || !counts.empty() || d == isa::kMaxHbmDims - 1) {
+      if (isIndexed || hbm.count[d] != 1 || !counts.empty() || d == isa::kMaxHbmDims - 1) {
         steps.push_back(hbm.step[d]);
         counts.push_back(hbm.count[d]);
       }

@@ -6,7 +6,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
-#include "dialects/Neuron/NeuronOps.h"
+#include "dialects/Neuron/NeuronIndexingOps.h"
 
 using namespace mlir;
 using namespace mlir::neuron;
@@ -24,6 +24,10 @@ void NeuronDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Neuron/NeuronOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Neuron/NeuronIndexingOps.cpp.inc"
       >();
 }
 

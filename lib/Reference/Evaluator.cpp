@@ -5,10 +5,11 @@
 
 #include <cmath>
 
-#include "dialects/Neuron/NeuronOps.h"
+#include "dialects/Neuron/NeuronIndexingOps.h"
 #include "dialects/Neuron/NeuronViews.h"
 #include "lib/Reference/ScalarFunctions.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "neuron/Support/Text.h"
 
@@ -111,6 +112,8 @@ private:
                         .Case([&](ScanOp o) { return scan(o, result); })
                         .Case([&](ConcatOp o) { return concat(o, result); })
                         .Case([&](InsertOp o) { return insert(o, result); })
+                        .Case([&](GatherOp o) { return gather(o, result); })
+                        .Case([&](ScatterOp o) { return scatter(o, result); })
                         .Case([&](ContractOp o) { return contract(o, result); })
                         .Default([&](Operation *) {
                           return Status(Error(ErrorKind::Unsupported, "expected a whole-tensor neuron operation"));
@@ -456,6 +459,51 @@ private:
       result.copyElement(to, source, position);
     });
     return Status::success();
+  }
+
+  /// Calls `visit` with the row of `whole` and the position in `rows` for each element of `rows`, which has one row per
+  /// index.
+  Status forEachIndexed(const HostTensor &index, RankedTensorType rows, RankedTensorType whole, int64_t dim,
+                        llvm::function_ref<void(int64_t, int64_t)> visit) {
+    for (int64_t row : index.integers)
+      if (row < 0 || row >= whole.getDimSize(dim))
+        return Error(ErrorKind::OutOfBounds,
+                     cat("index ", row, " is out of bounds: expected 0 <= index < ", whole.getDimSize(dim)));
+    SmallVector<int64_t> strides = contiguousStrides(whole.getShape());
+    forEachElement(rows.getShape(), [&](ArrayRef<int64_t> at, int64_t position) {
+      visit(dot(at, strides) + (index.integers[at[dim]] - at[dim]) * strides[dim], position);
+    });
+    return Status::success();
+  }
+
+  Status gather(GatherOp op, HostTensor &result) {
+    const HostTensor &source = get(op.getSource());
+    return forEachIndexed(get(op.getIndex()), result.type, source.type, op.getDim(),
+                          [&](int64_t from, int64_t position) { result.copyElement(position, source, from); });
+  }
+
+  Status scatter(ScatterOp op, HostTensor &result) {
+    result = get(op.getDestination());
+    const HostTensor &source = get(op.getSource());
+    Type element = result.type.getElementType();
+    const int64_t dim = op.getDim(), rowStep = contiguousStrides(source.type.getShape())[dim];
+    // Of the rows of a block that are equal by promise, one is added.
+    llvm::DenseSet<std::pair<int64_t, int64_t>> added;
+    // Elements of one place come by ascending index.
+    return forEachIndexed(get(op.getIndex()), source.type, result.type, dim, [&](int64_t to, int64_t position) {
+      if (!op.getAccumulate())
+        return result.copyElement(to, source, position);
+      int64_t block = position / rowStep % source.type.getDimSize(dim) / ScatterOp::kBlock;
+      if (op.getBlocked() && !added.insert({block, to}).second)
+        return;
+      if (result.isFloat())
+        result.floats[to] = roundTo(element, result.floats[to] + source.floats[position]);
+      else if (element.isInteger(1))
+        result.integers[to] |= source.integers[position];
+      else
+        result.integers[to] =
+            wrapTo(element, static_cast<int64_t>(uint64_t(result.integers[to]) + uint64_t(source.integers[position])));
+    });
   }
 
   Status contract(ContractOp op, HostTensor &result) {

@@ -1,6 +1,7 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "dialects/Neuron/NeuronIndexingOps.h"
 #include "dialects/Neuron/NeuronViews.h"
 #include "passes/Graph/Passes.h"
 
@@ -17,7 +18,7 @@ namespace {
 constexpr int64_t kMaxRank = 8;
 
 bool isWholeTensorOp(Operation *op) {
-  return isElementwise(op) || isView(op) ||
+  return isElementwise(op) || isView(op) || isa<GatherOp, ScatterOp>(op) ||
          isa<ConstantOp, IotaOp, RandomOp, ReduceOp, ArgReduceOp, ScanOp, ConcatOp, InsertOp, ContractOp>(op);
 }
 

@@ -6,12 +6,14 @@
 
 #include <limits>
 
-#include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 
+#include "dialects/Neuron/NeuronIndexingOps.h"
 #include "passes/Kernels/Grouping.h"
 #include "passes/Kernels/LongRows.h"
+#include "passes/Kernels/OrderScatters.h"
 #include "passes/Kernels/Passes.h"
 
 namespace mlir::neuron {
@@ -63,11 +65,14 @@ void dropEmptyTensors(func::FuncOp function) {
       for (Value operand : concat.getOperands())
         if (!isEmpty(operand))
           operands.push_back(operand);
-      replacement = operands.size() == 1 ? operands.front()
-                                         : ConcatOp::create(builder, op->getLoc(), result.getType(), operands,
-                                                            concat.getDim()).getResult();
+      replacement =
+          operands.size() == 1
+              ? operands.front()
+              : ConcatOp::create(builder, op->getLoc(), result.getType(), operands, concat.getDim()).getResult();
     } else if (auto insert = dyn_cast<InsertOp>(op)) {
       replacement = insert.getDestination();
+    } else if (auto scatter = dyn_cast<ScatterOp>(op)) {
+      replacement = scatter.getDestination();
     } else if (isa<ContractOp>(op)) {
       replacement = ConstantOp::create(builder, op->getLoc(), cast<RankedTensorType>(result.getType()), 0.0);
     }
@@ -94,7 +99,36 @@ void dropEmptyTensors(func::FuncOp function) {
   }
 }
 
-/// A slice (or as_strided) after a reshape that strides cannot express needs the reshaped value in memory.
+/// `value`, by way of copies where strides cannot express a view on the way to it.
+Value addressable(OpBuilder &builder, Value value) {
+  SmallVector<Operation *> chain;
+  Value source = value;
+  for (; source.getDefiningOp() && isView(source.getDefiningOp()); source = source.getDefiningOp()->getOperand(0))
+    chain.push_back(source.getDefiningOp());
+  // What kernels make anew has no address.
+  if (source.getDefiningOp() && isRematerialized(source.getDefiningOp()))
+    return copyOf(builder, value);
+  StridedLayout layout = bufferLayout(source);
+  Value current = source;
+  for (Operation *view : llvm::reverse(chain)) {
+    std::optional<StridedLayout> next = applyView(view, layout);
+    if (!next) {
+      current = copyOf(builder, current);
+      next = applyView(view, StridedLayout::contiguous(cast<RankedTensorType>(current.getType()).getShape()));
+    }
+    layout = std::move(*next);
+    if (current == view->getOperand(0)) {
+      current = view->getResult(0);
+      continue;
+    }
+    IRMapping mapping;
+    mapping.map(view->getOperand(0), current);
+    current = builder.clone(*view, mapping)->getResult(0);
+  }
+  return current;
+}
+
+/// A slice (or as_strided) of what has no address by strides needs its operand in memory.
 void materializeReshapes(func::FuncOp function) {
   SmallVector<Operation *> views;
   function.walk([&](Operation *op) {
@@ -102,30 +136,16 @@ void materializeReshapes(func::FuncOp function) {
       views.push_back(op);
   });
   for (Operation *view : views) {
-    Value operand = view->getOperand(0);
-    if (layoutInSource(view->getResult(0), bufferLayout(viewSource(operand))))
-      continue;
     OpBuilder builder(view);
-    view->setOperand(0, copyOf(builder, operand));
-  }
-}
-
-/// Operations that move data as it lies in memory need operands in memory: constants and index sequences, and views that
-/// strides cannot express, are computed into a buffer first.
-void materializeOperands(func::FuncOp function) {
-  SmallVector<OpOperand *> operands;
-  function.walk([&](Operation *op) {
-    if (isa<ConcatOp, InsertOp, ContractOp>(op))
-      for (OpOperand &operand : op->getOpOperands())
-        operands.push_back(&operand);
-  });
-  for (OpOperand *operand : operands) {
-    Value source = viewSource(operand->get());
-    bool inMemory = !source.getDefiningOp<ConstantOp>() && !source.getDefiningOp<IotaOp>();
-    if (isEmpty(operand->get()) || (inMemory && layoutInSource(operand->get(), bufferLayout(source))))
+    Value operand = view->getOperand(0), source = viewSource(operand);
+    if (source.getDefiningOp() && isRematerialized(source.getDefiningOp())) {
+      view->setOperand(0, copyOf(builder, operand));
       continue;
-    OpBuilder builder(operand->getOwner());
-    operand->set(copyOf(builder, operand->get()));
+    }
+    operand = addressable(builder, operand);
+    if (!applyView(view, *layoutInSource(operand, bufferLayout(viewSource(operand)))))
+      operand = copyOf(builder, operand);
+    view->setOperand(0, operand);
   }
 }
 
@@ -139,6 +159,35 @@ bool isRearrangement(Value value) {
     value = definition->getOperand(0);
   }
   return true;
+}
+
+/// Indices are checked against the end of the buffer, so a value that is gathered from has to be the whole of it. Rows
+/// in few pieces also keep the address within its terms.
+bool isIndexable(Value value, const StridedLayout &layout) {
+  return isRearrangement(value) && (layout.sizes.size() <= 4 || layout.isContiguous());
+}
+
+/// Operations that move data as it lies in memory need operands in memory: constants and index sequences, and views
+/// that strides cannot express, are computed into a buffer first.
+void materializeOperands(func::FuncOp function) {
+  SmallVector<OpOperand *> operands;
+  function.walk([&](Operation *op) {
+    if (isa<ConcatOp, InsertOp, GatherOp, ScatterOp, ContractOp>(op))
+      for (OpOperand &operand : op->getOpOperands())
+        operands.push_back(&operand);
+  });
+  for (OpOperand *operand : operands) {
+    if (isEmpty(operand->get()))
+      continue;
+    OpBuilder builder(operand->getOwner());
+    Value source = viewSource(operand->get());
+    bool inMemory = !source.getDefiningOp<ConstantOp>() && !source.getDefiningOp<IotaOp>();
+    Value value = inMemory ? addressable(builder, operand->get()) : copyOf(builder, operand->get());
+    if (isa<GatherOp>(operand->getOwner()) && operand->getOperandNumber() == 0 &&
+        !isIndexable(value, *layoutInSource(value, bufferLayout(viewSource(value)))))
+      value = copyOf(builder, value);
+    operand->set(value);
+  }
 }
 
 /// Whether strides can express all views of `source` that are used, if it is stored as `layout`.
@@ -180,7 +229,8 @@ void storeResults(func::FuncOp function) {
       auto wanted = function.getResultAttrOfType<DenseI64ArrayAttr>(operand.getOperandNumber(), attribute::kStrides);
       auto shape = cast<RankedTensorType>(value.getType()).getShape();
       SmallVector<int64_t> strides = wanted ? SmallVector<int64_t>(wanted.asArrayRef()) : contiguousStrides(shape);
-      auto layout = layoutInSource(value, StridedLayout::contiguous(cast<RankedTensorType>(source.getType()).getShape()));
+      auto layout =
+          layoutInSource(value, StridedLayout::contiguous(cast<RankedTensorType>(source.getType()).getShape()));
       direct = layout && layout->offset == 0;
       for (size_t d = 0; direct && d < shape.size(); ++d)
         direct = shape[d] == 1 || layout->strides[d] == strides[d];
@@ -204,6 +254,7 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
       return signalPassFailure();
     }
     dropEmptyTensors(function);
+    orderScatters(function);
     splitLongRows(function, *model);
     materializeReshapes(function);
     materializeOperands(function);

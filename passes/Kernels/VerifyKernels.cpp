@@ -1,6 +1,7 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "dialects/Neuron/NeuronIndexingOps.h"
 #include "dialects/Neuron/NeuronViews.h"
 #include "passes/Kernels/Passes.h"
 
@@ -18,6 +19,14 @@ struct VerifyKernelsPass : neuron::impl::VerifyKernelsPassBase<VerifyKernelsPass
   void runOnOperation() override {
     for (Operation &op : getOperation().getBody().front()) {
       if (auto kernel = dyn_cast<KernelOp>(op)) {
+        WalkResult scatters = kernel.walk([](ScatterOp scatter) {
+          if (scatter.getBlocked())
+            return WalkResult::advance();
+          scatter.emitOpError() << "kernels contract k4: expected blocks in which order does not matter";
+          return WalkResult::interrupt();
+        });
+        if (scatters.wasInterrupted())
+          return signalPassFailure();
         for (Value input : kernel.getInputs())
           if (Operation *definition = input.getDefiningOp(); definition && !isa<KernelOp, ConstantOp>(definition)) {
             kernel.emitOpError() << "kernels contract k2: expected inputs to be arguments, constants or kernel results";

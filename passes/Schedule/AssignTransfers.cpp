@@ -57,7 +57,8 @@ private:
       }
       SmallVector<nisa::SlotBuffer> slots = nisa::getSlotBuffers(&op);
       bool isStore = nisa::getSpace(slots[0].buffer) == MemorySpace::Hbm;
-      assign(&op, isStore ? storeEngine(slots[1].buffer, load, writer, inLoop) : isa::Engine::Sync);
+      bool isIndexed = slots.size() > 2;
+      assign(&op, isIndexed ? isa::Engine::Gpsimd : isStore ? storeEngine(slots[1].buffer, load, writer, inLoop) : isa::Engine::Sync);
     }
   }
 

@@ -489,3 +489,33 @@ void InstructionWriter::storeTile(Location loc, const TileRef &tile, Value hbm, 
   code.hbm[0] = pattern;
   nisa::createInstruction(builder, loc, engine, code, {hbm, tile.buffer}, {}, terms, nisa::HbmTerms());
 }
+
+/// Only descriptors that GpSimd generates take addresses from a tile.
+static void makeIndexed(Choice &choice, const TileRef &index) {
+  choice.engine = isa::Engine::Gpsimd;
+  choice.code.dgeMode = isa::DgeMode::Software;
+  choice.code.oobMode = isa::OutOfBoundsMode::Error;
+  choice.code.tiles[2] = index.pattern();
+}
+
+void InstructionWriter::gatherTile(Location loc, const TileRef &tile, const TileRef &index, Value hbm,
+                                   const isa::HbmPattern &pattern, const nisa::HbmTerms &terms) {
+  Choice choice = transfer();
+  makeIndexed(choice, index);
+  choice.code.tiles[0] = tile.pattern();
+  choice.code.tiles[1].space = isa::MemorySpace::Hbm;
+  choice.code.hbm[1] = pattern;
+  nisa::createInstruction(builder, loc, choice.engine, choice.code, {tile.buffer, hbm, index.buffer}, {},
+                          nisa::HbmTerms(), terms);
+}
+
+void InstructionWriter::scatterTile(Location loc, const TileRef &tile, const TileRef &index, Value hbm,
+                                    const isa::HbmPattern &pattern, const nisa::HbmTerms &terms) {
+  Choice choice = transfer();
+  makeIndexed(choice, index);
+  choice.code.tiles[0].space = isa::MemorySpace::Hbm;
+  choice.code.tiles[1] = tile.pattern();
+  choice.code.hbm[0] = pattern;
+  nisa::createInstruction(builder, loc, choice.engine, choice.code, {hbm, tile.buffer, index.buffer}, {}, terms,
+                          nisa::HbmTerms());
+}

@@ -76,6 +76,12 @@ public:
   void storeTile(Location loc, const TileRef &tile, Value hbm, const ::neuroncore::isa::HbmPattern &pattern,
                  const nisa::HbmTerms &terms);
 
+  /// Partition p of the tile with the row index[p] of the HBM pattern, whose outermost step is that of the rows.
+  void gatherTile(Location loc, const TileRef &tile, const TileRef &index, Value hbm,
+                  const ::neuroncore::isa::HbmPattern &pattern, const nisa::HbmTerms &terms);
+  void scatterTile(Location loc, const TileRef &tile, const TileRef &index, Value hbm,
+                   const ::neuroncore::isa::HbmPattern &pattern, const nisa::HbmTerms &terms);
+
   /// A transfer without operands: who triggers it and how, before the schedule phase decides.
   Choice transfer() const;
 

@@ -250,6 +250,10 @@ LogicalResult KernelSelector::selectOp(Operation *op) {
     return selectStore(store);
   if (auto copy = dyn_cast<HbmCopyOp>(op))
     return selectHbmCopy(copy);
+  if (auto load = dyn_cast<IndexedLoadOp>(op))
+    return selectIndexedLoad(load);
+  if (auto store = dyn_cast<IndexedStoreOp>(op))
+    return selectIndexedStore(store);
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return selectTranspose(transpose);
   if (isView(op))
@@ -442,6 +446,40 @@ LogicalResult KernelSelector::selectHbmCopy(HbmCopyOp op) {
   }
   nisa::createInstruction(builder, op.getLoc(), engine, code, {op.getDestination(), op.getSource()}, {}, destination,
                           source);
+  return success();
+}
+
+/// The HBM side of an indexed transfer: the outermost dimension is the index's, however few rows there are.
+static isa::HbmPattern indexedPattern(Type element, int64_t offset, ArrayRef<int64_t> sizes,
+                                      ArrayRef<int64_t> strides) {
+  isa::HbmPattern pattern = hbmPattern(element, offset, sizes.drop_front(), strides.drop_front());
+  pattern.step[0] = strides.front() * elementBytes(element);
+  pattern.count[0] = sizes.front();
+  return pattern;
+}
+
+LogicalResult KernelSelector::selectIndexedLoad(IndexedLoadOp op) {
+  FailureOr<TileRef> index = exactTile(op.getIndex());
+  if (failed(index))
+    return failure();
+  TileRef rows = inSbuf(op.getLoc(), *index), ref = allocateFor(op.getResult());
+  auto type = typeOf(op.getResult());
+  writer.gatherTile(op.getLoc(), ref, rows, op.getBuffer(),
+                    indexedPattern(type.getElementType(), op.getOffset(), type.getShape(), op.getStrides()),
+                    termsOf(op, loopCounters));
+  define(op.getResult(), ref);
+  return success();
+}
+
+LogicalResult KernelSelector::selectIndexedStore(IndexedStoreOp op) {
+  FailureOr<TileRef> index = exactTile(op.getIndex()), value = exactTile(op.getTile());
+  if (failed(index) || failed(value))
+    return failure();
+  TileRef rows = inSbuf(op.getLoc(), *index), ref = inSbuf(op.getLoc(), *value);
+  auto type = typeOf(op.getTile());
+  writer.scatterTile(op.getLoc(), ref, rows, op.getBuffer(),
+                     indexedPattern(type.getElementType(), op.getOffset(), type.getShape(), op.getStrides()),
+                     termsOf(op, loopCounters));
   return success();
 }
 

@@ -7,7 +7,7 @@
 #ifndef PASSES_SELECT_KERNELSELECTOR_H
 #define PASSES_SELECT_KERNELSELECTOR_H
 
-#include "dialects/Neuron/NeuronOps.h"
+#include "dialects/Neuron/NeuronIndexingOps.h"
 #include "passes/Select/InstructionWriter.h"
 
 namespace mlir::neuron {
@@ -33,6 +33,8 @@ private:
   LogicalResult selectLoad(LoadOp op);
   LogicalResult selectStore(StoreOp op);
   LogicalResult selectHbmCopy(HbmCopyOp op);
+  LogicalResult selectIndexedLoad(IndexedLoadOp op);
+  LogicalResult selectIndexedStore(IndexedStoreOp op);
   LogicalResult selectView(Operation *op);
   LogicalResult unsupported(Operation *op, const Twine &why);
   void flush();

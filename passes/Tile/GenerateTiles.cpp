@@ -3,6 +3,7 @@
 //
 // Gives every tensor of the function a place in HBM, then rewrites kernel by kernel.
 
+#include "passes/Tile/IndexedKernels.h"
 #include "passes/Tile/Passes.h"
 #include "passes/Tile/SpecialKernels.h"
 #include "passes/Tile/TileGenerator.h"
@@ -126,15 +127,21 @@ private:
       Value buffer =
           tiled.getBody().front().addArgument(hbmType(reach(layout), typeOf(source).getElementType()), source.getLoc());
       buffers[source] = buffer;
-      if (alias && !mayWriteEarly(alias.getInt(), source, layout)) {
-        buffers.erase(source);
-        lateResults.push_back({source, buffer, layout});
+      if (!alias)
+        continue;
+      if (mayWriteEarly(alias.getInt(), source, layout)) {
+        overwritten[source] = function.getArgument(alias.getInt());
+        continue;
       }
+      buffers.erase(source);
+      lateResults.push_back({source, buffer, layout});
     }
+    findWritesInPlace();
     // Values between kernels and constants.
     for (Operation &op : function.getBody().front())
       for (Value result : op.getResults()) {
-        if (!isa<KernelOp, ConstantOp>(op) || buffers.contains(result) || typeOf(result).getNumElements() == 0)
+        if (!isa<KernelOp, ConstantOp>(op) || buffers.contains(result) || typeOf(result).getNumElements() == 0 ||
+            becomes.contains(result))
           continue;
         StridedLayout layout = StridedLayout::contiguous(typeOf(result).getShape());
         auto type = hbmType(layout.numElements(), typeOf(result).getElementType());
@@ -144,6 +151,79 @@ private:
         layouts[result] = layout;
         buffers[result] = buffer;
       }
+    for (auto [value, last] : becomes) {
+      buffers[value] = buffers.lookup(last);
+      layouts[value] = StridedLayout::contiguous(typeOf(value).getShape());
+    }
+  }
+
+  /// The operation that writes part of a tensor, when the kernel is just that.
+  static Operation *partialWrite(KernelOp kernel) {
+    Operation *op = operationsOf(kernel).back();
+    return isa<InsertOp, ScatterOp>(op) ? op : nullptr;
+  }
+
+  /// The input whose content a kernel keeps in part: destination of a partial write, read by nothing else in the kernel.
+  static std::optional<unsigned> keptInput(KernelOp kernel) {
+    Operation *write = partialWrite(kernel);
+    if (!write)
+      return std::nullopt;
+    Value value = write->getOperand(1);
+    while (value.hasOneUse() && value.getDefiningOp() && isView(value.getDefiningOp()))
+      value = value.getDefiningOp()->getOperand(0);
+    auto destination = dyn_cast<BlockArgument>(value);
+    if (!destination || !destination.hasOneUse())
+      return std::nullopt;
+    return destination.getArgNumber();
+  }
+
+  /// Whether what a partial write keeps has the same place in its input and in its result.
+  static bool keepsPlace(KernelOp kernel, const StridedLayout &input, const StridedLayout &result) {
+    std::optional<StridedLayout> kept = layoutInSource(partialWrite(kernel)->getOperand(1), input);
+    if (!kept || kept->offset != result.offset || kept->sizes != result.sizes)
+      return false;
+    return llvm::all_of(llvm::seq<size_t>(0, kept->sizes.size()),
+                        [&](size_t d) { return kept->sizes[d] == 1 || kept->strides[d] == result.strides[d]; });
+  }
+
+  /// A value between kernels that is only written into may be computed where the result of the last write lies.
+  void findWritesInPlace() {
+    for (KernelOp kernel : llvm::reverse(kernels)) {
+      std::optional<unsigned> kept = keptInput(kernel);
+      if (!kept)
+        continue;
+      Value destination = kernel.getInputs()[*kept], result = kernel.getResult(0);
+      Value last = becomes.lookup(result) ? becomes.lookup(result) : result;
+      if (!destination.getDefiningOp<KernelOp>() || !destination.hasOneUse() || buffers.contains(destination) ||
+          isLate(destination))
+        continue;
+      if (auto layout = layouts.find(last); layout != layouts.end() && !isLate(last) && !layout->second.isContiguous())
+        continue;
+      if (!keepsPlace(kernel, StridedLayout::contiguous(typeOf(destination).getShape()),
+                      StridedLayout::contiguous(typeOf(result).getShape())))
+        continue;
+      // Memory of the caller is then written by the kernel that computes the destination.
+      if (Value argument = overwritten.lookup(last);
+          argument && !mayWriteEarly(cast<BlockArgument>(argument).getArgNumber(), destination,
+                                     StridedLayout::contiguous(typeOf(destination).getShape())))
+        continue;
+      becomes[destination] = last;
+    }
+  }
+
+  bool isLate(Value value) const {
+    return llvm::any_of(lateResults, [&](const LateResult &late) { return late.value == value; });
+  }
+
+  /// Whether what a partial write keeps lies where its result is stored.
+  bool sharesMemory(KernelOp kernel) {
+    std::optional<unsigned> kept = keptInput(kernel);
+    if (!kept)
+      return false;
+    Value destination = kernel.getInputs()[*kept], result = kernel.getResult(0);
+    Value last = becomes.lookup(result) ? becomes.lookup(result) : result;
+    return (buffers.lookup(destination) == buffers.lookup(result) || overwritten.lookup(last) == destination) &&
+           keepsPlace(kernel, layouts.lookup(destination), layouts.lookup(result));
   }
 
   /// An output shares the memory of argument `index`. It may be written where it is computed when all reads of the old
@@ -169,6 +249,8 @@ private:
   /// stored.
   bool readsInPlace(KernelOp kernel, unsigned input, Value source, const StridedLayout &layout) {
     SmallVector<Operation *> ops = operationsOf(kernel);
+    if (partialWrite(kernel))
+      return keptInput(kernel) == input && keepsPlace(kernel, layouts.lookup(kernel.getInputs()[input]), layout);
     // Results of reductions are used after whole rows were read, but the rows of a tile are stored after its reads only
     // when nothing runs across tiles.
     for (Operation *op : ops)
@@ -247,7 +329,7 @@ private:
 
   LogicalResult fillKernel(OpBuilder &inside, KernelOp kernel, ArrayRef<Operation *> ops, ArrayRef<Value> stored) {
     Operation *first = ops.front();
-    if (isa<ConcatOp, InsertOp>(ops.back()))
+    if (isa<ConcatOp, InsertOp, GatherOp, ScatterOp>(ops.back()))
       first = ops.back();
     auto layoutOf = [&](Value value) { return layoutOfValue(kernel, value); };
     auto bufferOf = [&](Value value) { return buffers.lookup(outerValue(kernel, value)); };
@@ -263,7 +345,7 @@ private:
                    product, bufferOf, model);
       return success();
     }
-    if (isa<ConcatOp, InsertOp>(first)) {
+    if (isa<ConcatOp, InsertOp, GatherOp, ScatterOp>(first)) {
       SmallVector<HbmTensor> operands;
       for (Value operand : first->getOperands()) {
         operands.push_back(tensorOf(kernel, operand));
@@ -275,7 +357,14 @@ private:
         emitConcat(inside, concat, operands, result);
         return success();
       }
-      emitInsert(inside, cast<InsertOp>(first), operands[0], operands[1], result);
+      if (auto gather = dyn_cast<GatherOp>(first))
+        return emitGather(inside, gather, operands[0], operands[1], result, model);
+      // What is written into comes first, unless the result already lies there.
+      if (!sharesMemory(kernel))
+        emitCopy(inside, first->getLoc(), operands[1], result);
+      if (auto scatter = dyn_cast<ScatterOp>(first))
+        return emitScatter(inside, scatter, operands[0], operands[2], result, model);
+      emitInsert(inside, cast<InsertOp>(first), operands[0], result);
       return success();
     }
     std::string why;
@@ -321,6 +410,8 @@ private:
   llvm::DenseMap<Operation *, unsigned> kernelIndex;
   llvm::DenseMap<Value, Value> buffers;         // function-level value -> HBM buffer
   llvm::DenseMap<Value, StridedLayout> layouts; // function-level value -> its layout there
+  llvm::DenseMap<Value, Value> overwritten;     // result written early -> the argument whose memory it replaces
+  llvm::MapVector<Value, Value> becomes;        // value between kernels -> result whose memory it is computed in
   SmallVector<DictionaryAttr> argumentAttributes;
   SmallVector<LateResult> lateResults;
 };

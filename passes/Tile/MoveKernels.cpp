@@ -66,10 +66,7 @@ void mlir::neuron::emitConcat(OpBuilder &builder, ConcatOp op, ArrayRef<HbmTenso
   }
 }
 
-void mlir::neuron::emitInsert(OpBuilder &builder, InsertOp op, const HbmTensor &source, const HbmTensor &destination,
-                              const HbmTensor &result) {
-  if (destination.buffer != result.buffer)
-    emitCopy(builder, op.getLoc(), destination, result);
+void mlir::neuron::emitInsert(OpBuilder &builder, InsertOp op, const HbmTensor &source, const HbmTensor &result) {
   HbmTensor part = result;
   part.layout.sizes = source.layout.sizes;
   for (size_t d = 0; d < part.layout.strides.size(); ++d) {

@@ -23,10 +23,8 @@ void emitCopy(OpBuilder &builder, Location loc, const HbmTensor &source, const H
 /// result = operands joined along the dimension.
 void emitConcat(OpBuilder &builder, ConcatOp op, ArrayRef<HbmTensor> operands, const HbmTensor &result);
 
-/// result = destination with source written at its place; nothing is copied from a destination that is the result
-/// itself.
-void emitInsert(OpBuilder &builder, InsertOp op, const HbmTensor &source, const HbmTensor &destination,
-                const HbmTensor &result);
+/// Writes source at its place in `result`, which already holds the destination.
+void emitInsert(OpBuilder &builder, InsertOp op, const HbmTensor &source, const HbmTensor &result);
 
 /// lhs[b, m, k] times rhs[b, k, n], and what `plan` computes from the product. `bufferOf`: the HBM buffer of a value
 /// that is read or stored; `product`: where the product itself is stored, without a buffer if it is not.

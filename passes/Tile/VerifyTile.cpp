@@ -1,6 +1,7 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "dialects/Neuron/NeuronIndexingOps.h"
 #include "passes/Tile/Passes.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -34,6 +35,13 @@ LogicalResult verifyAccess(Operation *op, Value buffer, ValueRange ivs, int64_t 
     return op->emitOpError() << "tile contract t5: expected elements within [0, " << elements << ") but got [" << low
                              << ", " << high << "]";
   return success();
+}
+
+/// The first dimension of the tile walks to any of the rows.
+template <typename OpTy> LogicalResult verifyIndexedAccess(OpTy op, Type tile) {
+  SmallVector<int64_t> sizes(cast<RankedTensorType>(tile).getShape());
+  sizes[0] = op.getRows();
+  return verifyAccess(op, op.getBuffer(), op.getIvs(), op.getOffset(), op.getIvStrides(), sizes, op.getStrides());
 }
 
 struct VerifyTilePass : neuron::impl::VerifyTilePassBase<VerifyTilePass> {
@@ -81,6 +89,10 @@ struct VerifyTilePass : neuron::impl::VerifyTilePassBase<VerifyTilePass> {
       if (auto store = dyn_cast<StoreOp>(op))
         access = verifyAccess(op, store.getBuffer(), store.getIvs(), store.getOffset(), store.getIvStrides(),
                               cast<RankedTensorType>(store.getTile().getType()).getShape(), store.getStrides());
+      if (auto load = dyn_cast<IndexedLoadOp>(op))
+        access = verifyIndexedAccess(load, load.getType());
+      if (auto store = dyn_cast<IndexedStoreOp>(op))
+        access = verifyIndexedAccess(store, store.getTile().getType());
       if (auto copy = dyn_cast<HbmCopyOp>(op)) {
         access = verifyAccess(op, copy.getSource(), copy.getSourceIvs(), copy.getSourceOffset(),
                               copy.getSourceIvStrides(), copy.getSizes(), copy.getSourceStrides());

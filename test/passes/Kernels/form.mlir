@@ -245,9 +245,11 @@ func.func @constant_operand_of_concat(%x: tensor<4x4xf32>) -> tensor<4x5xf32> {
 // Strides cannot express the reshape of a transposed tensor.
 // CHECK-LABEL: func.func @reshape_of_transpose
 func.func @reshape_of_transpose(%x: tensor<4x4xf32>) -> tensor<4xf32> {
-  // CHECK: %[[K:.*]] = neuron.kernel {{.*}} -> tensor<16xf32>
+  // CHECK: %[[K:.*]] = neuron.kernel {{.*}} -> tensor<4x4xf32>
+  // CHECK: neuron.transpose
   // CHECK: neuron.unary <copy>
-  // CHECK: neuron.kernel {{.*}} = %[[K]] : tensor<16xf32>) -> tensor<4xf32>
+  // CHECK: neuron.kernel {{.*}} = %[[K]] : tensor<4x4xf32>) -> tensor<4xf32>
+  // CHECK: neuron.reshape
   // CHECK: neuron.slice
   %t = neuron.transpose %x permutation [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
   %r = neuron.reshape %t : tensor<4x4xf32> -> tensor<16xf32>

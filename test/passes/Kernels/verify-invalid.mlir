@@ -38,3 +38,14 @@ func.func @k3_constant() -> tensor<4xf32> {
 func.func @empty_result(%x: tensor<0xf32>) -> tensor<0xf32> {
   return %x : tensor<0xf32>
 }
+
+// -----
+
+func.func @k4(%x: tensor<20x5xf32>, %s: tensor<3x5xf32>, %i: tensor<3xi64>) -> tensor<20x5xf32> {
+  %0 = neuron.kernel @k(%a = %s : tensor<3x5xf32>, %b = %x : tensor<20x5xf32>, %c = %i : tensor<3xi64>) -> tensor<20x5xf32> {
+    // expected-error @+1 {{'neuron.scatter' op kernels contract k4: expected blocks in which order does not matter}}
+    %1 = neuron.scatter %a into %b at %c dim 0 : tensor<3x5xf32> into tensor<20x5xf32> at tensor<3xi64> -> tensor<20x5xf32>
+    neuron.yield %1 : tensor<20x5xf32>
+  }
+  return %0 : tensor<20x5xf32>
+}

@@ -129,3 +129,26 @@ func.func @t5_store_before_the_start(%x: memref<16xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @t5_indexed_load(%x: memref<69xf32>) {
+  neuron.kernel @k() {
+    %i = neuron.constant dense<1> : tensor<4x1xi64>
+    // expected-error @+1 {{'neuron.indexed_load' op tile contract t5: expected elements within [0, 69) but got [0, 69]}}
+    %0 = neuron.indexed_load %x[0] rows %i of 7 strides [10, 1] : memref<69xf32>, tensor<4x1xi64> -> tensor<4x10xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @t5_indexed_store(%x: memref<69xf32>) {
+  neuron.kernel @k() {
+    %i = neuron.constant dense<1> : tensor<4x1xi64>
+    %t = neuron.constant dense<1.0> : tensor<4x10xf32>
+    // expected-error @+1 {{'neuron.indexed_store' op tile contract t5: expected elements within [0, 69) but got [0, 69]}}
+    neuron.indexed_store %t, %x[0] rows %i of 7 strides [10, 1] : tensor<4x10xf32>, memref<69xf32>, tensor<4x1xi64>
+  }
+  return
+}
