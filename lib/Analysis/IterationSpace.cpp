@@ -50,7 +50,7 @@ DimMask IterationSpace::maskOf(OpOperand &operand) const {
 
 std::optional<IterationSpace> IterationSpace::build(ArrayRef<Operation *> ops, ArrayRef<Value> stored,
                                                     LayoutFn layoutOf, std::string *why) {
-  std::optional<KernelDomain> domain = KernelDomain::build(ops, why);
+  std::optional<KernelDomain> domain = KernelDomain::build(ops, layoutOf, why);
   if (!domain)
     return std::nullopt;
   if (domain->getAtoms().size() > 60) {

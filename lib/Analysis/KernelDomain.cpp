@@ -125,8 +125,8 @@ std::optional<Axes> KernelDomain::applyView(Operation *view, const Axes &operand
   return axes;
 }
 
-std::optional<Axes> KernelDomain::axesOfOperand(OpOperand &operand,
-                                                const llvm::SmallPtrSetImpl<Operation *> &members) {
+std::optional<Axes> KernelDomain::axesOfOperand(OpOperand &operand, const llvm::SmallPtrSetImpl<Operation *> &members,
+                                                LayoutFn layoutOf) {
   // Views between the operand and its producer, outermost (latest) first.
   SmallVector<Operation *> chain;
   Value value = operand.get();
@@ -143,7 +143,7 @@ std::optional<Axes> KernelDomain::axesOfOperand(OpOperand &operand,
     axes = resultAxes.find(value)->second;
   } else {
     // A read: strides absorb the views up to the first reshape that they cannot express.
-    StridedLayout layout = StridedLayout::contiguous(shapeOf(value));
+    StridedLayout layout = layoutOf(value);
     while (remaining > 0) {
       std::optional<StridedLayout> next = neuron::applyView(chain[remaining - 1], layout);
       if (!next)
@@ -166,9 +166,10 @@ std::optional<Axes> KernelDomain::axesOfOperand(OpOperand &operand,
   return axes;
 }
 
-bool KernelDomain::addOp(Operation *op, const llvm::SmallPtrSetImpl<Operation *> &members, std::string *why) {
+bool KernelDomain::addOp(Operation *op, const llvm::SmallPtrSetImpl<Operation *> &members, LayoutFn layoutOf,
+                         std::string *why) {
   for (OpOperand &operand : op->getOpOperands()) {
-    std::optional<Axes> axes = axesOfOperand(operand, members);
+    std::optional<Axes> axes = axesOfOperand(operand, members, layoutOf);
     if (!axes) {
       explain(why, "a view between the operations needs the value in memory");
       return false;
@@ -278,11 +279,12 @@ bool KernelDomain::joinReads(ArrayRef<Operation *> ops) {
   return true;
 }
 
-std::optional<KernelDomain> KernelDomain::buildWith(ArrayRef<Operation *> ops, bool join, std::string *why) {
+std::optional<KernelDomain> KernelDomain::buildWith(ArrayRef<Operation *> ops, LayoutFn layoutOf, bool join,
+                                                    std::string *why) {
   KernelDomain domain;
   llvm::SmallPtrSet<Operation *, 16> members(ops.begin(), ops.end());
   for (Operation *op : ops)
-    if (!domain.addOp(op, members, why))
+    if (!domain.addOp(op, members, layoutOf, why))
       return std::nullopt;
   if (join && !domain.joinReads(ops))
     return std::nullopt;
@@ -291,9 +293,9 @@ std::optional<KernelDomain> KernelDomain::buildWith(ArrayRef<Operation *> ops, b
   return domain;
 }
 
-std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops, std::string *why) {
+std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops, LayoutFn layoutOf, std::string *why) {
   // Two reads of a buffer need not walk it in step, but when they can, one load serves both.
-  if (std::optional<KernelDomain> joined = buildWith(ops, true, why))
+  if (std::optional<KernelDomain> joined = buildWith(ops, layoutOf, true, why))
     return joined;
-  return buildWith(ops, false, why);
+  return buildWith(ops, layoutOf, false, why);
 }

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The iteration space of a set of operations. Dimensions of values that always move together are one: an elementwise
-// operation identifies its operands' dimensions with its result's, a transpose or reshape passes them on, a reduction ends
-// them. What remains are atoms: indivisible dimensions, each with a size. A reshape that merges or splits dimensions
-// splits atoms until both sides agree. The kernels phase asks whether operations can share a space at all; the tile phase
-// turns atoms into partitions, free dimensions and loops.
+// operation identifies its operands' dimensions with its result's, a transpose or reshape passes them on, a reduction
+// ends them. What remains are atoms: indivisible dimensions, each with a size. A reshape that merges or splits
+// dimensions splits atoms until both sides agree. The kernels phase asks whether operations can share a space at all;
+// the tile phase turns atoms into partitions, free dimensions and loops.
 
 #ifndef LIB_ANALYSIS_KERNELDOMAIN_H
 #define LIB_ANALYSIS_KERNELDOMAIN_H
@@ -22,9 +22,13 @@ using Axes = SmallVector<SmallVector<Atom, 2>, 4>;
 
 class KernelDomain {
 public:
-  /// Builds the space of `ops` (in program order). Operands defined outside of `ops` (through any chain of views) are reads
-  /// of buffers: each use has dimensions of its own. Fails, with the reason in `why`, when no common space exists.
-  static std::optional<KernelDomain> build(ArrayRef<Operation *> ops, std::string *why = nullptr);
+  /// How a buffer that is read lies in memory.
+  using LayoutFn = llvm::function_ref<StridedLayout(Value buffer)>;
+
+  /// Builds the space of `ops` (in program order). Operands defined outside of `ops` (through any chain of views) are
+  /// reads of buffers: each use has dimensions of its own. Fails, with the reason in `why`, when no common space
+  /// exists.
+  static std::optional<KernelDomain> build(ArrayRef<Operation *> ops, LayoutFn layoutOf, std::string *why = nullptr);
 
   /// Size of an atom.
   int64_t size(Atom atom) const { return nodes[atom].size; }
@@ -47,8 +51,8 @@ public:
 private:
   struct Node {
     int64_t size = 1;
-    Atom parent = -1;                 // merged into
-    Atom outer = -1, inner = -1;      // split into
+    Atom parent = -1;            // merged into
+    Atom outer = -1, inner = -1; // split into
   };
   struct Read {
     Value base;
@@ -64,12 +68,14 @@ private:
   Axes freshAxes(ArrayRef<int64_t> shape);
   /// Passes dimensions through reshape, transpose or broadcast.
   std::optional<Axes> applyView(Operation *view, const Axes &operand);
-  std::optional<Axes> axesOfOperand(OpOperand &operand, const llvm::SmallPtrSetImpl<Operation *> &members);
-  bool addOp(Operation *op, const llvm::SmallPtrSetImpl<Operation *> &members, std::string *why);
+  std::optional<Axes> axesOfOperand(OpOperand &operand, const llvm::SmallPtrSetImpl<Operation *> &members,
+                                    LayoutFn layoutOf);
+  bool addOp(Operation *op, const llvm::SmallPtrSetImpl<Operation *> &members, LayoutFn layoutOf, std::string *why);
   /// Lets reads of the same elements walk the same dimensions.
   bool joinReads(ArrayRef<Operation *> ops);
   bool finalize(ArrayRef<Operation *> ops, std::string *why);
-  static std::optional<KernelDomain> buildWith(ArrayRef<Operation *> ops, bool join, std::string *why);
+  static std::optional<KernelDomain> buildWith(ArrayRef<Operation *> ops, LayoutFn layoutOf, bool join,
+                                               std::string *why);
 
   SmallVector<Node> nodes;
   SmallVector<Atom> atoms;

@@ -315,3 +315,14 @@ func.func @read_later(%x: tensor<64x64xf32>) -> (tensor<64x64xf32> {neuron.alias
   %c = neuron.concat %e, %x dim 0 : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<128x64xf32>
   return %e, %c : tensor<64x64xf32>, tensor<128x64xf32>
 }
+
+// -----
+
+// Strides cannot merge the dimensions of this argument, but a tile may have both.
+// CHECK-LABEL: func.func @reshape_of_strided_argument
+func.func @reshape_of_strided_argument(%x: tensor<2x17xf32> {neuron.name = "x", neuron.strides = array<i64: 30, 1>}) -> (tensor<34xf32> {neuron.name = "y", neuron.strides = array<i64: 1>}) {
+  // CHECK: neuron.load %{{.*}}[0] strides {{.*}}30{{.*}} : memref<47xf32
+  %0 = neuron.reshape %x : tensor<2x17xf32> -> tensor<34xf32>
+  %1 = neuron.unary <exp> %0 : tensor<34xf32> -> tensor<34xf32>
+  return %1 : tensor<34xf32>
+}
