@@ -1,11 +1,12 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Local rewrites by the greedy driver; each makes its operation smaller or cheaper, so that the driver ends. Linear in the
-// number of operations.
+// Local rewrites by the greedy driver; each makes its operation smaller or cheaper, so that the driver ends. Linear in
+// the number of operations.
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
+#include "dialects/Neuron/NeuronViews.h"
 #include "passes/Graph/Passes.h"
 
 namespace mlir::neuron {
@@ -131,8 +132,8 @@ struct FoldCastOfCast : OpRewritePattern<CastOp> {
     // An integer that reaches a float by way of another integer type rounds once either way.
     if (!isLossless(from, middle))
       return failure();
-    // float -> wider float -> integer truncates the same value; integer -> float -> integer is a plain integer conversion
-    // only where the integer types themselves agree on range.
+    // float -> wider float -> integer truncates the same value; integer -> float -> integer is a plain integer
+    // conversion only where the integer types themselves agree on range.
     bool throughFloat = isa<IntegerType>(from) && isa<FloatType>(middle) && isa<IntegerType>(to);
     if (throughFloat && !isLossless(from, to))
       return failure();
@@ -154,6 +155,31 @@ struct FoldTruthOfBool : OpRewritePattern<CompareOp> {
         cast.getOperand().getType() != op.getType())
       return failure();
     rewriter.replaceOp(op, cast.getOperand());
+    return success();
+  }
+};
+
+//===--------------------------------------------------------------------------------------------------------------===//
+// Index numbers
+//===--------------------------------------------------------------------------------------------------------------===//
+
+/// Part of a sequence is a sequence, found as an address is: by start and steps.
+struct FoldViewOfIota : RewritePattern {
+  explicit FoldViewOfIota(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), /*benefit=*/1, context) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    // A broadcast repeats numbers that need not be made more than once.
+    if (!isView(op) || isa<BroadcastOp>(op))
+      return failure();
+    auto iota = op->getOperand(0).getDefiningOp<IotaOp>();
+    if (!iota)
+      return failure();
+    StridedLayout numbers{static_cast<int64_t>(iota.getOffset()), SmallVector<int64_t>(iota.getType().getShape()),
+                          SmallVector<int64_t>(iota.getSteps())};
+    std::optional<StridedLayout> part = applyView(op, numbers);
+    if (!part || part->numElements() == 0)
+      return failure();
+    rewriter.replaceOpWithNewOp<IotaOp>(op, op->getResult(0).getType(), part->offset, part->strides);
     return success();
   }
 };
@@ -194,7 +220,7 @@ struct SimplifyGraphPass : neuron::impl::SimplifyGraphPassBase<SimplifyGraphPass
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<DropOperandBroadcast, SinkBroadcast, MultiplyBySelf, DivideByPowerOfTwo, FoldCastOfCast,
-                 FoldTruthOfBool, InsertOfEverything, ConcatWithoutEmptyParts>(&getContext());
+                 FoldTruthOfBool, FoldViewOfIota, InsertOfEverything, ConcatWithoutEmptyParts>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -159,3 +159,21 @@ func.func @concat_without_empty_parts(%x: tensor<4xf32>, %y: tensor<2xf32>, %e: 
   // CHECK: return %[[X]], %[[C]], %[[X]]
   return %0, %1, %2 : tensor<4xf32>, tensor<6xf32>, tensor<4xf32>
 }
+
+// -----
+
+// Part of a sequence is a sequence; a broadcast is not made longer.
+// CHECK-LABEL: func.func @views_of_iota
+func.func @views_of_iota() -> (tensor<2xi64>, tensor<3x4xi64>, tensor<4x3xi64>, tensor<2x4xi64>) {
+  // CHECK-DAG: neuron.iota 5 steps [2] : tensor<2xi64>
+  // CHECK-DAG: neuron.iota 1 steps [4, 1] : tensor<3x4xi64>
+  // CHECK-DAG: neuron.iota 1 steps [1, 4] : tensor<4x3xi64>
+  // CHECK-DAG: neuron.broadcast %{{.*}} : tensor<1x4xi64> -> tensor<2x4xi64>
+  %0 = neuron.iota 1 steps [1] : tensor<12xi64>
+  %1 = neuron.slice %0 starts [4] steps [2] : tensor<12xi64> -> tensor<2xi64>
+  %2 = neuron.reshape %0 : tensor<12xi64> -> tensor<3x4xi64>
+  %3 = neuron.transpose %2 permutation [1, 0] : tensor<3x4xi64> -> tensor<4x3xi64>
+  %4 = neuron.slice %2 starts [0, 0] steps [1, 1] : tensor<3x4xi64> -> tensor<1x4xi64>
+  %5 = neuron.broadcast %4 : tensor<1x4xi64> -> tensor<2x4xi64>
+  return %1, %2, %3, %5 : tensor<2xi64>, tensor<3x4xi64>, tensor<4x3xi64>, tensor<2x4xi64>
+}
