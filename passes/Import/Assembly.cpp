@@ -190,46 +190,7 @@ template <bool lower> void triangle(NodeImporter &b) {
   b.result(b.select(keep, x, b.constantInteger(b.element(x), 0)));
 }
 
-/// index_put by one mask over consecutive dimensions: a selection, as long as no value depends on how many elements the
-/// mask picks.
-void indexPut(NodeImporter &b) {
-  Value x = b.tensor(0), value = b.castTo(b.tensor(2), b.element(x));
-  SmallVector<std::optional<Value>> indices = b.optionalTensors(1);
-  std::optional<Value> mask;
-  int64_t first = 0;
-  for (auto [d, index] : llvm::enumerate(indices)) {
-    if (!index || !*index)
-      continue;
-    if (mask || !b.isBool(b.element(*index)))
-      return b.error("unsupported index tensors; expected one mask of dtype bool");
-    mask = *index;
-    first = d;
-  }
-  if (!mask)
-    return b.error("expected an index tensor");
-  int64_t masked = b.rank(*mask), rest = b.rank(x) - first - masked;
-  if (rest < 0 || ArrayRef(b.shape(x)).slice(first, masked) != b.shape(*mask))
-    return b.error("expected a mask of the shape of the dimensions it indexes");
-  Shape maskShape(b.shape(*mask)), valueShape(b.shape(value));
-  maskShape.append(rest, 1);
-  // The picked elements are one dimension of the values, before the `rest`.
-  if (int64_t picked = b.rank(value) - 1 - rest; picked >= 0) {
-    if (valueShape[picked] != 1)
-      return b.error("unsupported values, one per element of the mask; expected values that repeat for each");
-    valueShape.erase(valueShape.begin() + picked);
-    valueShape.insert(valueShape.begin() + picked, masked, 1);
-  }
-  value = b.reshape(value, valueShape);
-  if (b.boolean(3)) {
-    bool isBool = b.isBool(b.element(x));
-    value = isBool ? b.logicalOr(x, value) : b.add(x, value);
-  }
-  b.result(b.select(b.reshape(*mask, maskShape), b.broadcastTo(value, b.shape(x)), x));
-}
-
 constexpr Registration kImporters[] = {
-    {"aten.index_put.default", "TWTB", indexPut},
-    {"aten._index_put_impl.default", "TWTBB", indexPut},
     {"aten.reshape.default", "TL", reshaped},
     {"aten.cat.default", "VI", concatenate},
     {"aten.stack.default", "VI", stack},

@@ -3,7 +3,7 @@
 //
 // The part of NodeImporter that emits operations.
 
-#include "dialects/Neuron/NeuronOps.h"
+#include "dialects/Neuron/NeuronIndexingOps.h"
 #include "dialects/Neuron/NeuronViews.h"
 #include "passes/Import/GraphImporter.h"
 
@@ -252,6 +252,27 @@ Value NodeImporter::insert(Value source, Value destination, ArrayRef<int64_t> st
   return InsertOp::create(builder, loc, destination.getType(), source, destination, starts, steps);
 }
 
+Value NodeImporter::gather(Value source, Value index, int64_t dim) {
+  Shape sizes(shape(source));
+  if (sizes[dim] == 0 && numElements(index) != 0) {
+    error("expected an index within dimension " + Twine(dim) + ", which has no elements");
+    return source;
+  }
+  sizes[dim] = numElements(index);
+  return GatherOp::create(builder, loc, tensorType(sizes, element(source)), source, index, dim);
+}
+
+Value NodeImporter::scatter(Value source, Value destination, Value index, int64_t dim, bool accumulate) {
+  if (shape(destination)[dim] == 0 && numElements(index) != 0) {
+    error("expected an index within dimension " + Twine(dim) + ", which has no elements");
+    return destination;
+  }
+  if (numElements(source) == 0)
+    return destination;
+  return ScatterOp::create(builder, loc, destination.getType(), source, destination, index, dim, accumulate,
+                           /*blocked=*/false);
+}
+
 Value NodeImporter::iota(Type element, ArrayRef<int64_t> sizes, int64_t offset, ArrayRef<int64_t> steps) {
   return IotaOp::create(builder, loc, tensorType(sizes, element), offset, steps);
 }
@@ -281,6 +302,15 @@ Value NodeImporter::contract(Value lhs, Value rhs, Type resultElement) {
   }
   return ContractOp::create(builder, loc, tensorType({shape(lhs)[0], shape(lhs)[1], shape(rhs)[2]}, resultElement), lhs,
                             rhs);
+}
+
+std::pair<Value, Value> NodeImporter::attention(Value query, Value key, Value value, Value mask, double scale,
+                                                bool causal) {
+  ArrayRef<int64_t> q = shape(query);
+  auto op = AttentionOp::create(builder, loc, tensorType({q[0], q[1], q[2], shape(value)[3]}, element(query)),
+                                tensorType({q[0], q[1], q[2]}, f32()), query, key, value, mask,
+                                builder.getF64FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr());
+  return {op.getResult(), op.getLogsumexp()};
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//

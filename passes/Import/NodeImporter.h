@@ -198,12 +198,18 @@ public:
   Value unsqueeze(Value value, int64_t dim);
   Value concat(ArrayRef<Value> values, int64_t dim);
   Value insert(Value source, Value destination, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps);
+  /// Rows `index` (i32 or i64, one dimension) of dimension `dim`; an index out of range is an error of the execution.
+  Value gather(Value source, Value index, int64_t dim);
+  /// `destination` with rows of `source` in their places, or added to what is there.
+  Value scatter(Value source, Value destination, Value index, int64_t dim, bool accumulate);
   /// The coordinate along `dim`, with size 1 in the other dimensions of a tensor of rank `rank`; of indexElement(size).
   Value coordinate(int64_t rank, int64_t dim, int64_t size, int64_t start = 0, int64_t step = 1);
   Value iota(Type element, ArrayRef<int64_t> shape, int64_t offset, ArrayRef<int64_t> steps);
   /// The type in which coordinates below `size` are exact and cheapest to compare.
   Type indexElement(int64_t size);
   /// [batch, m, k] x [batch, k, n].
+  /// The result and the logarithms of the sums, of neuron.attention; `mask` may be null.
+  std::pair<Value, Value> attention(Value query, Value key, Value value, Value mask, double scale, bool causal);
   Value contract(Value lhs, Value rhs, Type resultElement);
   /// Fresh random numbers; takes the next increment of the graph's random offset. `Bits` gives i32.
   Value random(RandomDistribution distribution, ArrayRef<int64_t> shape);

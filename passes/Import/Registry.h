@@ -37,6 +37,8 @@ llvm::ArrayRef<Registration> activationImporters();
 llvm::ArrayRef<Registration> reductionImporters();
 llvm::ArrayRef<Registration> viewImporters();
 llvm::ArrayRef<Registration> assemblyImporters();
+llvm::ArrayRef<Registration> indexingImporters();
+llvm::ArrayRef<Registration> convolutionImporters();
 llvm::ArrayRef<Registration> factoryImporters();
 llvm::ArrayRef<Registration> contractionImporters();
 llvm::ArrayRef<Registration> normalizationImporters();
