@@ -27,6 +27,7 @@ std::vector<Subject> subjects() {
           {"Factories", factoryImporters()},
           {"Contractions", contractionImporters()},
           {"Convolutions", convolutionImporters()},
+          {"Attention", attentionImporters()},
           {"Normalization", normalizationImporters()},
           {"Losses", lossImporters()},
           {"Random", randomImporters()},

@@ -41,6 +41,7 @@ llvm::ArrayRef<Registration> indexingImporters();
 llvm::ArrayRef<Registration> convolutionImporters();
 llvm::ArrayRef<Registration> factoryImporters();
 llvm::ArrayRef<Registration> contractionImporters();
+llvm::ArrayRef<Registration> attentionImporters();
 llvm::ArrayRef<Registration> normalizationImporters();
 llvm::ArrayRef<Registration> lossImporters();
 llvm::ArrayRef<Registration> randomImporters();

@@ -172,7 +172,7 @@ bool isIndexable(Value value, const StridedLayout &layout) {
 void materializeOperands(func::FuncOp function) {
   SmallVector<OpOperand *> operands;
   function.walk([&](Operation *op) {
-    if (isa<ConcatOp, InsertOp, GatherOp, ScatterOp, ContractOp>(op))
+    if (isa<ConcatOp, InsertOp, GatherOp, ScatterOp, ContractOp, AttentionOp>(op))
       for (OpOperand &operand : op->getOpOperands())
         operands.push_back(&operand);
   });

@@ -39,8 +39,14 @@ StridedLayout mlir::neuron::bufferLayout(Value buffer) {
       layout.strides.assign(strides.asArrayRef().begin(), strides.asArrayRef().end());
     if (auto offset = function.getArgAttrOfType<IntegerAttr>(index, attribute::kOffset))
       layout.offset = offset.getInt();
-    break;
+    return layout;
   }
+  // A result is stored as the caller asks for it.
+  for (OpOperand &use : buffer.getUses())
+    if (auto ret = dyn_cast<func::ReturnOp>(use.getOwner()))
+      if (auto strides = ret->getParentOfType<func::FuncOp>().getResultAttrOfType<DenseI64ArrayAttr>(
+              use.getOperandNumber(), attribute::kStrides))
+        layout.strides.assign(strides.asArrayRef().begin(), strides.asArrayRef().end());
   return layout;
 }
 

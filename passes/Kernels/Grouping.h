@@ -16,7 +16,7 @@ namespace mlir::neuron {
 /// Operations whose value is made anew in each kernel that needs it.
 bool isRematerialized(Operation *op);
 
-/// Layout of a buffer in HBM: as the argument attribute says for function arguments, else contiguous.
+/// Layout of a buffer in HBM: as the attributes of arguments and results say, else contiguous.
 StridedLayout bufferLayout(Value buffer);
 
 class Grouping {

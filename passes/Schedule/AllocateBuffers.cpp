@@ -23,11 +23,11 @@ struct AllocateBuffersPass : neuron::impl::AllocateBuffersPassBase<AllocateBuffe
     BufferPlacement placement(kernel);
     int64_t base = 0;
     std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> addresses;
-    for (Sharing sharing : {Sharing::None, Sharing::InCopy, Sharing::InPsumToo}) {
-      addresses = placement.place(space, sharing, capacity);
-      if (addresses)
-        break;
-    }
+    using Choice = BufferPlacement::Choice;
+    for (Sharing sharing : {Sharing::None, Sharing::InCopy, Sharing::InPsumToo})
+      for (Choice choice : {Choice::Spread, Choice::SpreadSmall, Choice::Lowest})
+        if (!addresses)
+          addresses = placement.place(space, sharing, capacity, choice);
     if (!addresses) {
       kernel.emitOpError() << "needs " << placement.bytesNeeded() << " bytes per partition of "
                            << stringifyMemorySpace(space) << " but the target has " << capacity;

@@ -1,9 +1,9 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Instructions are numbered in program order; a buffer lives from its first to its last use, and through a whole loop when
-// it is defined outside and used inside. Larger buffers are placed first, each at the lowest address that is free of the
-// buffers it conflicts with.
+// Instructions are numbered in program order; a buffer lives from its first to its last use, and through a whole loop
+// when it is defined outside and used inside. Larger buffers are placed first, each at the lowest address that is free
+// of the buffers it conflicts with.
 
 #include "passes/Schedule/BufferPlacement.h"
 
@@ -113,8 +113,8 @@ Use useOf(int64_t at, const isa::Instruction &code, unsigned slot) {
           tile.byteOffset + (high + 1) * bytes};
 }
 
-/// Writing element i in place of `from` destroys no element that is still to be read: one walk over the same bytes, or, in a
-/// single forward walk, over narrower elements.
+/// Writing element i in place of `from` destroys no element that is still to be read: one walk over the same bytes, or,
+/// in a single forward walk, over narrower elements.
 bool walksInPlace(const isa::TilePattern &to, const isa::TilePattern &from) {
   if (to.startPartition != from.startPartition || to.count != from.count)
     return false;
@@ -219,8 +219,20 @@ bool BufferPlacement::conflict(const Buffer &a, const Buffer &b, Sharing sharing
   return a.first <= b.last && b.first <= a.last;
 }
 
+/// Instructions between the lives of two buffers that do not conflict.
+int64_t BufferPlacement::gap(const Buffer &a, const Buffer &b) const {
+  const Buffer &early = a.first < b.first ? a : b, &late = a.first < b.first ? b : a;
+  int64_t between = late.first - early.last;
+  if (a.body == b.body && isa<nisa::LoopOp>(a.body->getParentOp())) {
+    // The next iteration follows the end of the body.
+    auto [start, end] = span.find(a.body)->second;
+    between = std::min(between, (end - late.last) + (early.first - start));
+  }
+  return between;
+}
+
 std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing,
-                                                                                  int64_t capacity) {
+                                                                                  int64_t capacity, Choice choice) {
   // Chains of buffers that take over each other's bytes are placed as one.
   struct Item {
     SmallVector<int, 2> members;
@@ -265,6 +277,33 @@ std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::placeSom
         break;
       address = std::max<int64_t>(address, llvm::alignTo(end, item->alignment));
     }
+    bool spread = choice == Choice::Spread || (choice == Choice::SpreadSmall && item->bytes <= capacity / 16);
+    if (spread && address + item->bytes <= capacity) {
+      // How long the bytes at an address rest before and after the item's life.
+      auto restAt = [&](int64_t at) {
+        int64_t rest = INT64_MAX;
+        for (const Item *other : placed)
+          if (other->address < at + item->bytes && at < other->address + other->bytes)
+            for (int a : item->members)
+              for (int b : other->members)
+                rest = std::min(rest, gap(buffers[a], buffers[b]));
+        return rest;
+      };
+      int64_t best = restAt(address);
+      llvm::SmallDenseSet<int64_t> tried = {address};
+      for (const Item *other : placed) {
+        int64_t at = llvm::alignTo(other->address + other->bytes, item->alignment);
+        bool isFree = at + item->bytes <= capacity && llvm::none_of(busy, [&](std::pair<int64_t, int64_t> range) {
+                        return range.first < at + item->bytes && at < range.second;
+                      });
+        if (!tried.insert(at).second || !isFree)
+          continue;
+        if (int64_t rest = restAt(at); rest > best) {
+          best = rest;
+          address = at;
+        }
+      }
+    }
     item->address = address;
     needed = std::max(needed, address + item->bytes);
     placed.push_back(item);
@@ -279,12 +318,12 @@ std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::placeSom
 }
 
 std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::place(MemorySpace space, Sharing sharing,
-                                                                              int64_t capacity) {
+                                                                              int64_t capacity, Choice choice) {
   SmallVector<int> which;
   for (auto [index, buffer] : llvm::enumerate(buffers))
     if (buffer.space == space)
       which.push_back(index);
-  return placeSome(which, sharing, capacity);
+  return placeSome(which, sharing, capacity, choice);
 }
 
 int64_t BufferPlacement::bodyBytes(nisa::LoopOp loop, MemorySpace space) {
@@ -292,6 +331,6 @@ int64_t BufferPlacement::bodyBytes(nisa::LoopOp loop, MemorySpace space) {
   for (auto [index, buffer] : llvm::enumerate(buffers))
     if (buffer.space == space && buffer.body == &loop.getCopies().front())
       which.push_back(index);
-  (void)placeSome(which, Sharing::InCopy, INT64_MAX);
+  (void)placeSome(which, Sharing::InCopy, INT64_MAX, Choice::Lowest);
   return needed;
 }

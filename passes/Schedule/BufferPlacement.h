@@ -1,7 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Places the buffers of a kernel in SBUF and PSUM. Used to decide how many copies of a loop fit, and to assign addresses.
+// Places the buffers of a kernel in SBUF and PSUM. Used to decide how many copies of a loop fit, and to assign
+// addresses.
 
 #ifndef PASSES_SCHEDULE_BUFFERPLACEMENT_H
 #define PASSES_SCHEDULE_BUFFERPLACEMENT_H
@@ -24,8 +25,14 @@ public:
 
   explicit BufferPlacement(nisa::KernelOp kernel);
 
+  /// How addresses are chosen: the lowest free one needs the fewest bytes; of all free ones below the capacity, the one
+  /// whose bytes rest longest before and after lets engines run ahead, because a write waits for the last reader of the
+  /// same bytes. SpreadSmall does the latter for buffers of at most a sixteenth of the capacity.
+  enum class Choice { Lowest, SpreadSmall, Spread };
+
   /// Addresses of all buffers of a space, or nullopt when they need more than `capacity` bytes per partition.
-  std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> place(MemorySpace space, Sharing sharing, int64_t capacity);
+  std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> place(MemorySpace space, Sharing sharing, int64_t capacity,
+                                                               Choice choice = Choice::Lowest);
   /// Bytes per partition that the last place() needed (also when it failed).
   int64_t bytesNeeded() const { return needed; }
   /// Bytes of the buffers that `loop` holds in its first copy, when they share what they can.
@@ -45,8 +52,9 @@ private:
   void use(Value buffer, int64_t position, Region *where);
   void coalesce();
   bool conflict(const Buffer &a, const Buffer &b, Sharing sharing) const;
+  int64_t gap(const Buffer &a, const Buffer &b) const;
   std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> placeSome(ArrayRef<int> which, Sharing sharing,
-                                                                   int64_t capacity);
+                                                                   int64_t capacity, Choice choice);
 
   SmallVector<Buffer> buffers;
   llvm::DenseMap<Value, int> indexOf;

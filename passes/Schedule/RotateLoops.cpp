@@ -19,6 +19,7 @@ namespace isa = ::neuroncore::isa;
 namespace {
 
 constexpr int64_t kMaxCopies = 4;
+constexpr int64_t kManyProducts = 64;
 
 struct RotateLoopsPass : neuron::impl::RotateLoopsPassBase<RotateLoopsPass> {
   using RotateLoopsPassBase::RotateLoopsPassBase;
@@ -88,6 +89,11 @@ struct RotateLoopsPass : neuron::impl::RotateLoopsPassBase<RotateLoopsPass> {
         int64_t whole = placement.bytesNeeded(), body = placement.bodyBytes(loop, MemorySpace::Sbuf);
         (void)placement.place(MemorySpace::Psum, BufferPlacement::Sharing::InCopy, INT64_MAX);
         int64_t wholePsum = placement.bytesNeeded(), bodyPsum = placement.bodyBytes(loop, MemorySpace::Psum);
+        // A body of many products overlaps with itself, if it has room to.
+        int64_t products =
+            llvm::count_if(loop.getCopies().front().front(), [](Operation &op) { return isa<nisa::MatmulOp>(op); });
+        if (products > kManyProducts)
+          bodyPsum *= 2;
         int64_t copies = std::min<int64_t>(wantedCopies(loop, *model), loop.getTrips());
         while (copies > 1 && (whole + (copies - 1) * body > sbuf || wholePsum + (copies - 1) * bodyPsum > psum))
           --copies;

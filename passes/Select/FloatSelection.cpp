@@ -311,10 +311,11 @@ bool KernelSelector::isNonNegative(Value value, int depth) const {
 /// A bfloat16 value that is only summed is added up before it is rounded (its range is that of f32, so nothing overflows
 /// that eager would not): the sum is nearer to the exact one than eager's.
 ReduceOp KernelSelector::rowSumUser(Value value) const {
-  if (value.hasOneUse() && typeOf(value).getElementType().isBF16())
-    if (auto widened = dyn_cast<CastOp>(*value.user_begin());
-        widened && widened.getResult().hasOneUse() && widened->getBlock() == value.getParentBlock())
-      value = widened.getResult();
+  if (typeOf(value).getElementType().isBF16())
+    for (Operation *user : value.getUsers())
+      if (auto widened = dyn_cast<CastOp>(user);
+          widened && widened.getResult().hasOneUse() && widened->getBlock() == value.getParentBlock())
+        value = widened.getResult();
   for (Operation *user : value.getUsers()) {
     auto reduce = dyn_cast<ReduceOp>(user);
     if (!reduce || reduce.getKind() != ReduceKind::Sum || reduce->getBlock() != value.getParentBlock() ||
@@ -492,10 +493,12 @@ LogicalResult KernelSelector::selectFloatUnary(UnaryOp op) {
     if (failed(src))
       return failure();
     ReduceOp rowSum = rowSumUser(result);
+    if (!rowSum && stored != result)
+      rowSum = rowSumUser(stored);
     TileRef sum;
     if (rowSum)
       sum = allocateFor(rowSum.getResult());
-    bool onlySum = rowSum && result.hasOneUse();
+    bool onlySum = rowSum && result.hasOneUse() && stored == result;
     TileRef dst = onlySum ? scratch(typeOf(result).getDimSize(0), freeShape(result), /*ofScalarEngine=*/true)
                           : allocateFor(stored);
     src->partitions = dst.partitions;
@@ -507,7 +510,7 @@ LogicalResult KernelSelector::selectFloatUnary(UnaryOp op) {
     }
     writer.activation(loc, dst, *src, *activation, scale, bias, sum);
     if (rowSum)
-      defineRowSum(rowSum, result, sum);
+      defineRowSum(rowSum, stored, sum);
     return onlySum ? success() : finish(dst);
   }
   if (std::optional<isa::FloatUnaryFunction> routine = routineOf(function))

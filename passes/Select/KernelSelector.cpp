@@ -47,6 +47,8 @@ TileRef KernelSelector::allocate(int64_t partitions, ArrayRef<int64_t> shape, Ty
 }
 
 TileRef KernelSelector::allocateFor(Value value, MemorySpace space) {
+  if (auto it = replaced.find(value); it != replaced.end() && space == MemorySpace::Sbuf)
+    return it->second;
   return allocate(typeOf(value).getDimSize(0), freeShape(value), typeOf(value).getElementType(), space);
 }
 
@@ -291,6 +293,37 @@ LogicalResult KernelSelector::selectOp(Operation *op) {
   return unsupported(op, "unknown tile operation");
 }
 
+/// All users of `value`, and of what may be computed together with them, come before `end`.
+static bool usesEndBefore(Value value, Operation *end, int depth = 3) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (user == end)
+      return true;
+    if (user->getBlock() != end->getBlock() || !user->isBeforeInBlock(end))
+      return false;
+    return depth == 0 ||
+           llvm::all_of(user->getResults(), [&](Value result) { return usesEndBefore(result, end, depth - 1); });
+  });
+}
+
+/// `next` is computed from `old` by one instruction, element by element, and nobody reads `old` after it.
+static bool isUpdate(Value old, Value next) {
+  auto isArithmetic = [&](Operation *op) {
+    auto binary = dyn_cast_or_null<BinaryOp>(op);
+    return binary && binary.getType() == old.getType() &&
+           llvm::is_contained({BinaryFunction::Add, BinaryFunction::Mul, BinaryFunction::Max}, binary.getFunction());
+  };
+  Operation *update = next.getDefiningOp();
+  if (!isArithmetic(update) || !next.hasOneUse() || !cast<RankedTensorType>(old.getType()).getElementType().isF32())
+    return false;
+  Value operand = update->getOperand(0);
+  if (operand == old)
+    return usesEndBefore(old, update);
+  // A product that is added to.
+  return isArithmetic(operand.getDefiningOp()) && operand.hasOneUse() &&
+         operand.getDefiningOp()->getOperand(0) == old && operand.getDefiningOp()->getBlock() == update->getBlock() &&
+         old.hasOneUse();
+}
+
 /// Values that a loop carries live in one buffer each, updated in place.
 LogicalResult KernelSelector::selectLoop(scf::ForOp loop) {
   SmallVector<TileRef> carried;
@@ -330,6 +363,10 @@ LogicalResult KernelSelector::selectLoop(scf::ForOp loop) {
   loopCounters[loop.getInductionVar()] = body.addArgument(builder.getIndexType(), loop.getLoc());
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&body);
+  for (auto [argument, yielded, ref] :
+       llvm::zip(loop.getRegionIterArgs(), loop.getBody()->getTerminator()->getOperands(), carried))
+    if (ref.space() == MemorySpace::Sbuf && isUpdate(argument, yielded))
+      replaced[yielded] = ref;
   if (failed(selectBlock(*loop.getBody())))
     return failure();
   for (auto [yielded, ref] : llvm::zip(loop.getBody()->getTerminator()->getOperands(), carried)) {
@@ -513,6 +550,26 @@ LogicalResult KernelSelector::selectView(Operation *op) {
         return unsupported(op, "a value of one partition repeated over partitions");
       ref.partitions = partitions;
     }
+  } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+    // Dimensions of size 1 come and go.
+    SmallVector<int64_t, 4> counts, steps;
+    size_t next = 0;
+    auto skipUnits = [&] {
+      while (next < ref.counts.size() && ref.counts[next] == 1)
+        ++next;
+    };
+    for (int64_t size : freeShape(result)) {
+      skipUnits();
+      counts.push_back(size);
+      steps.push_back(size == 1 ? 1 : next < ref.steps.size() ? ref.steps[next] : 0);
+      if (size != 1 && (next >= ref.counts.size() || ref.counts[next++] != size))
+        return unsupported(op, "a reshape of tiles that changes more than dimensions of size 1");
+    }
+    skipUnits();
+    if (next != ref.counts.size() || typeOf(result).getDimSize(0) != typeOf(reshape.getOperand()).getDimSize(0))
+      return unsupported(op, "a reshape of tiles that changes more than dimensions of size 1");
+    ref.counts = counts;
+    ref.steps = steps;
   } else {
     return unsupported(op, "a view that tiles do not have");
   }

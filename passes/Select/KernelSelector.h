@@ -115,6 +115,8 @@ private:
   /// Where buffers and constants that live through the whole kernel are created.
   Operation *prologueEnd = nullptr;
   llvm::DenseMap<Value, TileRef> refs;
+  /// Where a value that a loop carries on is to be written: over the one it replaces.
+  llvm::DenseMap<Value, TileRef> replaced;
   llvm::DenseMap<Value, Value> loopCounters; // scf.for induction variable -> nisa.loop counter
   llvm::DenseSet<Operation *> deferred;
   llvm::DenseSet<Operation *> done; // written together with another operation

@@ -236,6 +236,12 @@ LogicalResult KernelSelector::selectTranspose(TransposeOp op) {
   writer.loadStationary(op.getLoc(), operand, /*oneZero=*/false);
   writer.matmul(op.getLoc(), moved, identity(op.getLoc(), operand.partitions, operand.element), /*accumulate=*/false,
                 /*oneZero=*/true, /*transpose=*/true);
-  define(op.getResult(), moved);
+  // PSUM is scarce: what the tensor engine reads next leaves it at once.
+  auto isOperand = [](Operation *user) {
+    return isa<TileMatmulOp>(user) ||
+           (isView(user) && llvm::all_of(user->getUsers(), [](Operation *next) { return isa<TileMatmulOp>(next); }));
+  };
+  define(op.getResult(),
+         llvm::all_of(op.getResult().getUsers(), isOperand) ? matmulOperand(op.getLoc(), moved) : moved);
   return success();
 }

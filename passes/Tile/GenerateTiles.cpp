@@ -163,7 +163,8 @@ private:
     return isa<InsertOp, ScatterOp>(op) ? op : nullptr;
   }
 
-  /// The input whose content a kernel keeps in part: destination of a partial write, read by nothing else in the kernel.
+  /// The input whose content a kernel keeps in part: destination of a partial write, read by nothing else in the
+  /// kernel.
   static std::optional<unsigned> keptInput(KernelOp kernel) {
     Operation *write = partialWrite(kernel);
     if (!write)
@@ -343,6 +344,23 @@ private:
         product = tensorOf(kernel, contract.getResult());
       emitContract(inside, contract, *plan, tensorOf(kernel, contract.getLhs()), tensorOf(kernel, contract.getRhs()),
                    product, bufferOf, model);
+      return success();
+    }
+    if (auto attention = dyn_cast<AttentionOp>(first)) {
+      AttentionTensors tensors;
+      tensors.query = tensorOf(kernel, attention.getQuery());
+      tensors.key = tensorOf(kernel, attention.getKey());
+      tensors.value = tensorOf(kernel, attention.getValue());
+      if (attention.getMask())
+        tensors.mask = tensorOf(kernel, attention.getMask());
+      if (llvm::is_contained(stored, attention.getResult()))
+        tensors.result = tensorOf(kernel, attention.getResult());
+      if (llvm::is_contained(stored, attention.getLogsumexp()))
+        tensors.logsumexp = tensorOf(kernel, attention.getLogsumexp());
+      for (Value operand : attention->getOperands())
+        if (!tensorOf(kernel, operand).buffer)
+          return attention.emitError() << "expected operands that strides can address";
+      emitAttention(inside, attention, tensors, model);
       return success();
     }
     if (isa<ConcatOp, InsertOp, GatherOp, ScatterOp>(first)) {

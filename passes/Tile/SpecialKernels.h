@@ -32,6 +32,15 @@ void emitContract(OpBuilder &builder, ContractOp op, const ContractKernelPlan &p
                   const HbmTensor &rhs, const HbmTensor &product, TileGenerator::BufferFn bufferOf,
                   const ::neuroncore::target::MachineModel &model);
 
+/// Operands of attention; `mask` and `logsumexp` have no buffer when there is none.
+struct AttentionTensors {
+  HbmTensor query, key, value, mask, result, logsumexp;
+};
+
+/// Query rows against blocks of keys, with running maxima and sums.
+void emitAttention(OpBuilder &builder, AttentionOp op, const AttentionTensors &tensors,
+                   const ::neuroncore::target::MachineModel &model);
+
 } // namespace mlir::neuron
 
 #endif // PASSES_TILE_SPECIALKERNELS_H

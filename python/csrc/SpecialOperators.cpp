@@ -5,8 +5,10 @@
 // nothing to call (recurrent cells, overrideable convolutions), or the schema hides a write (batch normalisation).
 
 #include <ATen/Functions.h>
+#include <ATen/SDPBackend.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/native/transformers/attention.h>
 #include <torch/library.h>
 
 #include "EagerDispatch.h"
@@ -188,7 +190,75 @@ batchNorm(const at::Tensor &input, const std::optional<at::Tensor> &weight, cons
   return batchNormOnHost(input, weight, bias, mean, variance, training, momentum, epsilon);
 }
 
+// ---------------------------------------------------------------------------------------------------------------------
+// Attention
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// What scaled_dot_product_attention becomes: one operator where the compiler streams over the keys, else its parts.
+int64_t chooseAttention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
+                        const std::optional<at::Tensor> &mask, double dropout, bool /*causal*/, std::optional<double>,
+                        bool /*groupedQueries*/) {
+  const bool hasMask = mask && mask->defined();
+  const bool oneType =
+      query.scalar_type() == key.scalar_type() && key.scalar_type() == value.scalar_type() &&
+      (query.scalar_type() == at::kFloat || query.scalar_type() == at::kBFloat16 || query.scalar_type() == at::kHalf);
+  const bool fits = query.dim() == 4 && key.dim() == 4 && value.dim() == 4 && query.size(0) == key.size(0) &&
+                    key.size(1) > 0 && query.size(1) % key.size(1) == 0;
+  const bool fused = dropout == 0 && oneType && fits && !(hasMask && mask->requires_grad());
+  return static_cast<int64_t>(fused ? at::SDPBackend::overrideable : at::SDPBackend::math);
+}
+
+using AttentionResults = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt,
+                                    at::Tensor, at::Tensor, at::Tensor>;
+
+AttentionResults attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
+                           const std::optional<at::Tensor> &bias, double dropout, bool causal, bool debugMask,
+                           std::optional<double> scale) {
+  static EagerOverload &overload = functionalOverload("aten::_scaled_dot_product_fused_attention_overrideable", 2);
+  torch::jit::Stack stack{query,   key,    value,     bias && bias->defined() ? c10::IValue(*bias) : c10::IValue(),
+                          dropout, causal, debugMask, scale ? c10::IValue(*scale) : c10::IValue()};
+  TORCH_CHECK(overload.tryCall(&stack), "scaled_dot_product_attention: not supported by the device for query ",
+              query.sizes(), " and key ", key.sizes(), " of ", query.scalar_type(),
+              "; use torch.nn.attention.sdpa_kernel(SDPBackend.MATH)");
+  const at::Tensor none;
+  const at::Tensor seed = at::zeros({}, at::dtype(at::kLong));
+  return {stack[0].toTensor(), stack[1].toTensor(), none, none, query.sym_size(-2), key.sym_size(-2), seed, seed, none};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
+attentionBackward(const at::Tensor &gradient, const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
+                  const at::Tensor &bias, std::array<bool, 4> mask, const at::Tensor &out, const at::Tensor &logsumexp,
+                  const at::Tensor & /*cumulativeQueries*/, const at::Tensor & /*cumulativeKeys*/, c10::SymInt queries,
+                  c10::SymInt keys, double dropout, bool causal, const at::Tensor &, const at::Tensor &,
+                  std::optional<double> scale) {
+  static EagerOverload &overload =
+      functionalOverload("aten::_scaled_dot_product_fused_attention_overrideable_backward", 3);
+  torch::jit::Stack stack{gradient,
+                          query,
+                          key,
+                          value,
+                          bias.defined() ? c10::IValue(bias) : c10::IValue(),
+                          c10::List<bool>({mask[0], mask[1], mask[2], false}),
+                          out,
+                          logsumexp,
+                          c10::IValue(),
+                          c10::IValue(),
+                          queries.expect_int(),
+                          keys.expect_int(),
+                          dropout,
+                          causal,
+                          c10::IValue(),
+                          c10::IValue(),
+                          scale ? c10::IValue(*scale) : c10::IValue()};
+  TORCH_CHECK(overload.tryCall(&stack),
+              "the gradient of scaled_dot_product_attention: not supported by the device for query ", query.sizes(),
+              "; use torch.nn.attention.sdpa_kernel(SDPBackend.MATH)");
+  return {stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(), at::Tensor()};
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("_scaled_dot_product_fused_attention_overrideable", &attention);
+  library.impl("_scaled_dot_product_fused_attention_overrideable_backward", &attentionBackward);
   library.impl("_thnn_fused_lstm_cell", &lstmCell);
   library.impl("_thnn_fused_lstm_cell_backward_impl", &lstmCellBackward);
   library.impl("_thnn_fused_gru_cell", &gruCell);
@@ -201,3 +271,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 } // namespace
 
 } // namespace neuroncore::device
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &neuroncore::device::chooseAttention);
+}

@@ -3,7 +3,7 @@
 
 // TARGET: error: expected target trn1, trn2 or trn3 but got trn9
 
-// Lives that do not overlap share bytes; those that do, do not.
+// Where there is no room for all, lives that do not overlap share bytes; those that do, do not.
 // CHECK-LABEL: func.func @lives
 func.func @lives() {
   nisa.kernel @k {
@@ -12,13 +12,32 @@ func.func @lives() {
     // CHECK: nisa.alloc {address = [[B:[0-9]+]] : i64
     // CHECK: nisa.alloc {address = [[A]] : i64
     // CHECK: nisa.transpose
+    %a = nisa.alloc : memref<128x81920xi8, #neuron.space<sbuf>>
+    %b = nisa.alloc : memref<128x81920xi8, #neuron.space<sbuf>>
+    %c = nisa.alloc : memref<128x81920xi8, #neuron.space<sbuf>>
+    nisa.memset vector(%a tile<f32 [0 : 128] at 0 [1 x 64]>) scalars(1.0 : f32) : memref<128x81920xi8, #neuron.space<sbuf>>
+    nisa.transpose vector(%b tile<f32 [0 : 128] at 0 [1 x 64]>, %a tile<f32 [0 : 128] at 0 [1 x 64]>) : memref<128x81920xi8, #neuron.space<sbuf>>, memref<128x81920xi8, #neuron.space<sbuf>>
+    nisa.transpose vector(%c tile<f32 [0 : 128] at 0 [1 x 64]>, %b tile<f32 [0 : 128] at 0 [1 x 64]>) : memref<128x81920xi8, #neuron.space<sbuf>>, memref<128x81920xi8, #neuron.space<sbuf>>
+    nisa.transpose vector(%c tile<f32 [0 : 128] at 0 [1 x 64]>, %c tile<f32 [0 : 128] at 0 [1 x 64]>) : memref<128x81920xi8, #neuron.space<sbuf>>, memref<128x81920xi8, #neuron.space<sbuf>>
+  }
+  return
+}
+
+// -----
+
+// Where there is room, bytes rest as long as they can.
+// CHECK-LABEL: func.func @room
+func.func @room() {
+  nisa.kernel @k {
+    // CHECK: nisa.alloc {address = 0 : i64
+    // CHECK: nisa.alloc {address = 256 : i64
+    // CHECK: nisa.alloc {address = 512 : i64
     %a = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
     %b = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
     %c = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
     nisa.memset vector(%a tile<f32 [0 : 128] at 0 [1 x 64]>) scalars(1.0 : f32) : memref<128x256xi8, #neuron.space<sbuf>>
     nisa.transpose vector(%b tile<f32 [0 : 128] at 0 [1 x 64]>, %a tile<f32 [0 : 128] at 0 [1 x 64]>) : memref<128x256xi8, #neuron.space<sbuf>>, memref<128x256xi8, #neuron.space<sbuf>>
     nisa.transpose vector(%c tile<f32 [0 : 128] at 0 [1 x 64]>, %b tile<f32 [0 : 128] at 0 [1 x 64]>) : memref<128x256xi8, #neuron.space<sbuf>>, memref<128x256xi8, #neuron.space<sbuf>>
-    nisa.transpose vector(%c tile<f32 [0 : 128] at 0 [1 x 64]>, %c tile<f32 [0 : 128] at 0 [1 x 64]>) : memref<128x256xi8, #neuron.space<sbuf>>, memref<128x256xi8, #neuron.space<sbuf>>
   }
   return
 }
