@@ -17,8 +17,6 @@ from torch_neuronx._dynamo.errors import NeuronCompileError, NeuronUnsupportedEr
 
 image = torch.randn(1, 3, 8, 6)
 rows = torch.tensor([[3.0, 1.0, 3.0, float("nan"), 1.0], [0.0, -0.0, 5.0, 5.0, -2.0]])
-table = torch.arange(10, 20)
-picks = torch.tensor([9, 0, 3, 3, 7])
 
 # name: function, arguments, the operator a compiled graph names.
 OUT_OF_SCOPE = {
@@ -31,28 +29,12 @@ OUT_OF_SCOPE = {
     "adaptive_avg_pool2d": (lambda t: F.adaptive_avg_pool2d(t, (3, 2)), (image,), "adaptive_avg_pool2d"),
     "max_pool2d": (lambda t: F.max_pool2d(t, 2), (image,), "max_pool2d"),
     "avg_pool2d": (lambda t: F.avg_pool2d(t, 2), (image,), "avg_pool2d"),
-    # aws-neuron/aws-neuron-sdk#790
-    "scatter": (lambda t, i: t.scatter(0, i, 2), (table, picks), "scatter"),
-    "scatter_add": (lambda t, i: t.scatter_add(0, i, t[:5]), (table, picks), "scatter_add"),
-    # aws-neuron/aws-neuron-sdk#398, #1295
-    "conv2d": (lambda t, w: F.conv2d(t, w, None, 2, 3), (image, torch.randn(4, 3, 7, 7)), "convolution"),
-    "conv_transpose2d": (lambda t, w: F.conv_transpose2d(t, w, None, 2, 1, 1), (image, torch.randn(3, 2, 3, 3)), "convolution"),
-    # aws-neuron/aws-neuron-sdk#937
-    "index": (lambda t, i: t[i], (table, picks), "index"),
-    "index_select": (lambda t, i: t.index_select(0, i), (table, picks), "index_select"),
-    "gather": (lambda t, i: torch.gather(t, 0, i), (table, picks), "gather"),
-    "embedding": (lambda t, w: F.embedding(t, w), (picks, torch.randn(10, 4)), "embedding"),
-    "index_add": (lambda t, i: t.index_add(0, i, t[:5]), (table, picks), "index_put"),
-    # aws-neuron/aws-neuron-sdk#1381, pytorch/pytorch#196570
-    "index_put": (lambda t, i: t.index_put((i[:2],), t[:2]), (table, picks), "index_put"),
     "median": (lambda t: t.median(), (rows[1],), "median"),
     "cummax": (lambda t: t.cummax(1), (rows,), "cummax"),
     "bucketize": (lambda t: torch.bucketize(t, torch.linspace(0, 5, 6, device=t.device)), (rows[1],), "bucketize"),
     "interpolate": (lambda t: F.interpolate(t, scale_factor=2.0, mode="bicubic"), (image,), "index"),
     "grid_sample": (lambda t, g: F.grid_sample(t, g, align_corners=False), (image, torch.rand(1, 4, 4, 2)), "grid_sampler_2d"),
     "fft": (lambda t: torch.fft.rfft(t).abs(), (rows[1],), "fft"),
-    "reflect padding": (lambda t: F.pad(t, (2, 1), mode="reflect"), (image[0],), "index"),
-    "replicate padding": (lambda t: F.pad(t, (2, 1), mode="replicate"), (image[0],), "index"),
     "kthvalue": (lambda t: t.kthvalue(2), (rows[1],), "kthvalue"),
 }
 
