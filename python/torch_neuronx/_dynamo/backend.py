@@ -172,7 +172,10 @@ def _compile_concrete(
         outputs=[vars(item) for item in lowered.outputs],
         results=[vars(item) for item in lowered.results],
         correlation_depth=_KINDS[kind],
+        parameters=len(lowered.numbers.parameters),
     )
+    numbers_of = lowered.numbers.function()
+    number_results = [position for position, _ in lowered.numbers.results]
     metrics.add(
         {
             "name": name,
@@ -187,7 +190,13 @@ def _compile_concrete(
     )
 
     def call(arguments: list[Any]) -> list[Any]:
-        return graph(arguments)
+        if numbers_of is None:
+            return graph(arguments)
+        parameters, values = numbers_of(arguments)
+        results = graph(arguments, parameters)
+        for position, value in zip(number_results, values, strict=True):
+            results[position] = value
+        return results
 
     call._boxed_call = True
     return call
