@@ -90,8 +90,9 @@ def frames_of(node: Node) -> list[Frame]:
         match = _FRAME.match(line)
         if match is None:
             continue
-        following = lines[position + 1].strip() if position + 1 < len(lines) else ""
-        source = "" if _FRAME.match(lines[position + 1]) else following if position + 1 < len(lines) else ""
+        # A frame whose source cannot be read has no line of text.
+        following = lines[position + 1] if position + 1 < len(lines) else ""
+        source = "" if _FRAME.match(following) else following.strip()
         frames.append((match["file"], int(match["line"]), match["function"], source))
     return frames
 
