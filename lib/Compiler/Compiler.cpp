@@ -23,6 +23,8 @@
 #include "passes/Import/Import.h"
 #include "passes/Pipelines/Phases.h"
 
+#include "Entry.h"
+
 using namespace mlir;
 using mlir::neuron::kPhases;
 using mlir::neuron::Phase;
@@ -85,19 +87,34 @@ public:
                         scf::SCFDialect, memref::MemRefDialect>();
   }
 
+  /// Reads the options that do not depend on the input.
   bool start() {
-    Phase last = Phase::Emit;
-    for (auto [name, phase] : {std::pair(&options.compileFrom, &first), std::pair(&options.compileTo, &last)}) {
+    for (auto [name, phase] :
+         {std::pair(&options.compileFrom, &requestedFirst), std::pair(&options.compileTo, &requestedLast)}) {
       if (name->empty())
         continue;
-      std::optional<Phase> parsed = ::mlir::neuron::parsePhase(*name);
-      if (!parsed)
+      *phase = ::mlir::neuron::parsePhase(*name);
+      if (!*phase)
         return fail("expected a phase (import, graph, kernels, tile, select, schedule, emit) but got '" + *name + "'");
-      *phase = *parsed;
     }
-    this->last = last;
-    if (options.target != "trn1" && options.target != "trn2" && options.target != "trn3")
-      return fail("expected target trn1, trn2 or trn3 but got '" + options.target + "'");
+    last = requestedLast.value_or(Phase::Emit);
+    target = options.target.empty() ? "trn2" : options.target;
+    if (target != "trn1" && target != "trn2" && target != "trn3")
+      return fail("expected target trn1, trn2 or trn3 but got '" + target + "'");
+    return true;
+  }
+
+  /// Options that the phases from `first` to `last` would not look at are mistakes.
+  bool checkRange() {
+    auto name = [](Phase phase) { return ::mlir::neuron::phaseName(phase).str(); };
+    if (last < first)
+      return fail("expected the last phase to be " + name(first) + " or later, where the input enters, but got '" +
+                  name(last) + "' (compile-to)");
+    if (options.explainFusion && (first > Phase::Kernels || last < Phase::Kernels))
+      return fail("expected the kernels phase, whose decisions explain-fusion prints, to run, but the phases are " +
+                  name(first) + " to " + name(last));
+    if (!options.dumpPhasesTo.empty() && first == Phase::Emit)
+      return fail("expected a phase with IR to dump (dump-phases-to), but only emit runs");
     return true;
   }
 
@@ -109,15 +126,16 @@ public:
   }
 
   bool import(std::span<const uint8_t> bytes) {
+    first = Phase::Import;
+    if (requestedFirst.value_or(first) != first)
+      return fail("a GraphDef enters at phase import, but got '" + options.compileFrom +
+                  "' (compile-from); IR of a later phase is read from a .mlir or .mlirbc file");
+    if (!checkRange())
+      return false;
     return timed(Phase::Import, [&] {
       Expected<graph::GraphDef> read = graph::readGraph(bytes);
       if (!read)
         return fail("graph: " + read.error().message());
-      graphName = read->name();
-      for (int node = 0; node < read->nodes_size(); ++node) {
-        const auto &def = read->nodes(node);
-        nodePositions.try_emplace(def.name().empty() ? def.op() : def.name(), node);
-      }
       FailureOr<OwningOpRef<ModuleOp>> imported = ::mlir::neuron::importGraph(*read, &context);
       if (failed(imported)) {
         result.unsupported = true;
@@ -129,17 +147,26 @@ public:
   }
 
   bool parse(std::string_view text) {
+    if (std::optional<std::string> problem = findDeepNesting(text))
+      return fail(*problem);
     ParserConfig config(&context);
     module = parseSourceString<ModuleOp>(StringRef(text.data(), text.size()), config);
-    return static_cast<bool>(module);
+    if (!module)
+      return false;
+    Entry entry{requestedFirst, options.target};
+    if (failed(findEntry(*module, entry)))
+      return false;
+    first = *entry.phase;
+    target = entry.target;
+    return checkRange() && succeeded(verifyEntry(*module, entry, options.reproducer));
   }
 
-  bool lower(Phase from) {
+  bool lower() {
     ::mlir::neuron::PipelineOptions pipeline;
-    pipeline.target = options.target;
+    pipeline.target = target;
     pipeline.explainFusion = options.explainFusion;
     for (const PhaseInfo &info : kPhases) {
-      if (info.phase < from || info.phase == Phase::Import)
+      if (info.phase < first || info.phase == Phase::Import)
         continue;
       if (info.phase == Phase::Emit || info.phase > last)
         break;
@@ -159,7 +186,7 @@ public:
 
   bool finish() {
     for (auto function : module->getOps<func::FuncOp>())
-      if (auto report = function->getAttrOfType<ArrayAttr>("neuron.fusion_report"))
+      if (auto report = options.explainFusion ? function->getAttrOfType<ArrayAttr>("neuron.fusion_report") : nullptr)
         for (Attribute line : report)
           result.fusionReport.push_back(cast<StringAttr>(line).getValue().str());
     if (last != Phase::Emit) {
@@ -169,13 +196,11 @@ public:
     }
     return timed(Phase::Emit, [&] {
       auto functions = module->getOps<func::FuncOp>();
-      if (functions.empty())
-        return fail("expected a function to emit");
       ::mlir::neuron::EmitOptions emit;
-      emit.target = options.target;
-      emit.name = graphName.empty() ? "graph" : graphName;
+      emit.target = target;
+      emit.name = module->getName().value_or("graph").str();
       emit.compilerVersion = compilerVersion();
-      emit.nodePositions = nodePositions;
+      emit.nodePositions = nodePositions(*module);
       FailureOr<neff::Neff> program = ::mlir::neuron::emitProgram(*functions.begin(), emit);
       if (failed(program))
         return false;
@@ -189,8 +214,6 @@ public:
       return true;
     });
   }
-
-  Phase first = Phase::Graph, last = Phase::Emit;
 
 private:
   template <typename Body> bool timed(Phase phase, Body body) {
@@ -221,9 +244,10 @@ private:
   void describe(const neff::Neff &program) {
     nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array();
     // Arguments are named by their position among the graph's inputs.
-    auto positionOf = [](const std::string &name) -> nlohmann::json {
-      if (name.rfind("input", 0) == 0)
-        return std::stoi(name.substr(5));
+    auto positionOf = [](StringRef name) -> nlohmann::json {
+      int64_t position;
+      if (name.consume_front("input") && !name.getAsInteger(10, position))
+        return position;
       return nullptr;
     };
     for (const neff::Variable &variable : program.variables) {
@@ -265,8 +289,9 @@ private:
   MLIRContext context;
   ScopedDiagnosticHandler handler;
   OwningOpRef<ModuleOp> module;
-  std::string graphName;
-  llvm::StringMap<uint32_t> nodePositions;
+  std::optional<Phase> requestedFirst, requestedLast;
+  Phase first = Phase::Import, last = Phase::Emit;
+  std::string target;
 };
 
 } // namespace
@@ -274,16 +299,15 @@ private:
 CompileResult compileGraph(std::span<const uint8_t> graphDef, const CompileOptions &options) {
   CompileResult result;
   Compilation compilation(options, result);
-  result.succeeded = compilation.start() && compilation.import(graphDef) &&
-                     compilation.lower(Phase::Graph) && compilation.finish();
+  result.succeeded =
+      compilation.start() && compilation.import(graphDef) && compilation.lower() && compilation.finish();
   return result;
 }
 
 CompileResult compileIr(std::string_view text, const CompileOptions &options) {
   CompileResult result;
   Compilation compilation(options, result);
-  result.succeeded = compilation.start() && compilation.parse(text) && compilation.lower(compilation.first) &&
-                     compilation.finish();
+  result.succeeded = compilation.start() && compilation.parse(text) && compilation.lower() && compilation.finish();
   return result;
 }
 

@@ -53,12 +53,24 @@ void arangeEnd(NodeImporter &b) { arithmeticSequence(b, Number::of(int64_t(0)), 
 void arangeStart(NodeImporter &b) { arithmeticSequence(b, b.knownNumber(0), Number::of(int64_t(1))); }
 void arangeStep(NodeImporter &b) { arithmeticSequence(b, b.knownNumber(0), b.knownNumber(2)); }
 
+/// Between whole points PyTorch truncates, on the CPU one way in vectors and another beyond them: only whole steps are clear.
+void integerLinspace(NodeImporter &b, int64_t count) {
+  int64_t start = b.knownNumber(0).asInteger(), end = b.knownNumber(1).asInteger(), length;
+  if (count <= 1)
+    return b.result(b.constantInteger(b.resultElement(0), start, {count}));
+  if (b.isBool(b.resultElement(0)) || __builtin_sub_overflow(end, start, &length) || length % (count - 1) != 0)
+    return b.error("expected a float dtype or whole steps between integers");
+  b.result(b.iota(b.resultElement(0), {count}, start, {length / (count - 1)}));
+}
+
 /// Counts from both ends to the middle, so that both are exact.
 void linspace(NodeImporter &b) {
   Shape shape = b.resultShape(0);
   int64_t count = b.integer(2);
   if (shape.size() != 1 || shape[0] != count)
     return b.error("expected a result of one dimension with `steps` elements");
+  if (b.isInteger(b.resultElement(0)))
+    return integerLinspace(b, count);
   Value start = b.operandAs(0, b.f32()), end = b.operandAs(1, b.f32());
   if (count <= 1)
     return b.result(b.broadcastTo(start, shape));
@@ -134,7 +146,7 @@ constexpr Registration kImporters[] = {
     {"aten.arange.default", "S!d__b", arangeEnd},
     {"aten.arange.start", "S!S!d__b", arangeStart},
     {"aten.arange.start_step", "S!S!S!d__b", arangeStep},
-    {"aten.linspace.default", "SSId__b", linspace},
+    {"aten.linspace.default", "S!S!Id__b", linspace},
     {"aten.eye.default", "Id__b", eye},
     {"aten.eye.m", "IId__b", eye},
     {"aten.zeros.out", "L_", constantFill<0>},
@@ -142,7 +154,7 @@ constexpr Registration kImporters[] = {
     {"aten.full.out", "LS_", fill<1>},
     {"aten.arange.out", "S!_", arangeEnd},
     {"aten.arange.start_out", "S!S!S!_", arangeStep},
-    {"aten.linspace.out", "SSI_", linspace},
+    {"aten.linspace.out", "S!S!I_", linspace},
     {"aten.eye.out", "I_", eye},
     {"aten.eye.m_out", "II_", eye},
     {"aten.tril_indices.default", "IIId__b", triangleIndices<true>},

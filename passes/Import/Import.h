@@ -18,6 +18,11 @@ class GraphDef;
 
 namespace mlir::neuron {
 
+namespace attribute {
+/// On a module: names of the graph's nodes in their order, by which locations refer to them.
+inline constexpr llvm::StringLiteral kNodes = "neuron.nodes";
+} // namespace attribute
+
 /// Imports a graph that readGraph or verifyGraph accepted. Every node that cannot be imported is reported through the
 /// context's diagnostics, with the user's Python frames as notes, before this fails.
 FailureOr<OwningOpRef<ModuleOp>> importGraph(const ::neuron::graph::GraphDef &graph, MLIRContext *context);

@@ -510,6 +510,11 @@ FailureOr<OwningOpRef<ModuleOp>> GraphImporter::run() {
   for (auto [i, dictionary] : llvm::enumerate(attributes))
     function.setArgAttrs(i, dictionary);
   function->setAttr(attribute::kRngIncrement, builder.getI64IntegerAttr(randomIncrements));
+  SmallVector<StringRef> names;
+  for (const auto &node : graph.nodes())
+    names.push_back(node.name().empty() ? node.op() : node.name());
+  (*module)->setAttr(attribute::kNodes, builder.getStrArrayAttr(names));
+  (*module)->setAttr(attribute::kPhase, builder.getStringAttr("import"));
   if (mlir::failed(verify(*module)))
     return failure();
   return std::move(module);

@@ -297,8 +297,13 @@ Value NodeImporter::contract(Value lhs, Value rhs, Type resultElement) {
     return lhs;
   }
   if (!isFloat(element(lhs))) {
-    error("products of integer matrices are not supported; convert the operands to a float type");
-    return lhs;
+    // PE multiplies floats only; what is summed wraps around in the result's type, as on the CPU.
+    lhs = castTo(lhs, resultElement);
+    rhs = transpose(castTo(rhs, resultElement), {0, 2, 1});
+    Shape rows(shape(lhs)), columns(shape(rhs));
+    rows.insert(rows.begin() + 2, 1);
+    columns.insert(columns.begin() + 1, 1);
+    return dropDimensions(sum(mul(reshape(lhs, rows), reshape(rhs, columns)), {3}), {3});
   }
   return ContractOp::create(builder, loc, tensorType({shape(lhs)[0], shape(lhs)[1], shape(rhs)[2]}, resultElement), lhs,
                             rhs);

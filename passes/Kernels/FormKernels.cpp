@@ -243,6 +243,152 @@ void storeResults(func::FuncOp function) {
   }
 }
 
+/// The first view between a buffer and `value` whose result the layout cannot address, or null.
+Operation *firstBeyond(Value value, const StridedLayout &layout) {
+  Operation *found = nullptr;
+  for (Value source = viewSource(value); value != source; value = value.getDefiningOp()->getOperand(0))
+    if (!layoutInSource(value, layout))
+      found = value.getDefiningOp();
+  return found;
+}
+
+/// The view between an operand and its source before which the value has to be in memory, or null.
+Operation *firstObstacle(Value operand) {
+  Value source = viewSource(operand);
+  if (Operation *definition = source.getDefiningOp(); definition && isRematerialized(definition)) {
+    // Made anew in the kernel, where values pass reshapes, transposes and broadcasts only.
+    Operation *found = nullptr;
+    for (Value value = operand; value != source; value = value.getDefiningOp()->getOperand(0))
+      if (Operation *view = value.getDefiningOp(); !isTransparentView(view))
+        found = view;
+    return found;
+  }
+  if (Operation *view = firstBeyond(operand, bufferLayout(source)))
+    return view;
+  // KernelDomain folds views into a read as if the buffer were contiguous.
+  return firstBeyond(operand, StridedLayout::contiguous(cast<RankedTensorType>(source.getType()).getShape()));
+}
+
+/// Every operation needs an iteration space of its own, at least. An argument with strides, or what is made anew in each
+/// kernel, may be seen through views that neither strides nor common dimensions express; it is copied in between.
+void materializeViews(func::FuncOp function) {
+  SmallVector<Operation *> work;
+  function.walk([&](Operation *op) {
+    if (isElementwise(op) || isa<ReduceOp, ArgReduceOp, ScanOp>(op))
+      work.push_back(op);
+  });
+  while (!work.empty()) {
+    Operation *op = work.back();
+    SmallVector<Operation *> ops;
+    for (Value operand : op->getOperands())
+      if (Operation *source = viewSource(operand).getDefiningOp();
+          source && isRematerialized(source) && !llvm::is_contained(ops, source))
+        ops.push_back(source);
+    ops.push_back(op);
+    Operation *obstacle = nullptr;
+    if (!IterationSpace::build(ops, SmallVector<Value>(op->getResults()), bufferLayout))
+      for (Value operand : op->getOperands())
+        if (!obstacle && !isEmpty(operand))
+          obstacle = firstObstacle(operand);
+    if (!obstacle) {
+      work.pop_back();
+      continue;
+    }
+    OpBuilder builder(obstacle);
+    Value copy = copyOf(builder, obstacle->getOperand(0));
+    obstacle->setOperand(0, copy);
+    work.push_back(copy.getDefiningOp());
+  }
+}
+
+/// What may share a kernel with a random operation because it needs its value, in program order; the operation first.
+SmallVector<Operation *> dependents(RandomOp random) {
+  llvm::SetVector<Operation *> found;
+  found.insert(random);
+  SmallVector<Value> work = {random.getResult()};
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    for (Operation *user : value.getUsers()) {
+      if (isView(user))
+        work.push_back(user->getResult(0));
+      else if ((isElementwise(user) || isa<ReduceOp, ArgReduceOp, ScanOp>(user)) && found.insert(user))
+        work.push_back(user->getResult(0));
+    }
+  }
+  SmallVector<Operation *> ops = found.takeVector();
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return ops;
+}
+
+/// Whether everything around a random operation favours the dimension along which its elements are numbered one by one:
+/// a tile of them is drawn as consecutive numbers along the free axis.
+bool isDrawnInOrder(RandomOp random) {
+  SmallVector<Operation *> ops = dependents(random), all;
+  llvm::SetVector<Operation *> sources;
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands())
+      if (Operation *source = viewSource(operand).getDefiningOp(); source && isRematerialized(source))
+        sources.insert(source);
+  all = sources.takeVector();
+  llvm::append_range(all, ops);
+  llvm::sort(all, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  SmallVector<Value> results;
+  auto ret = cast<func::ReturnOp>(random->getBlock()->getTerminator());
+  for (Value value : ret.getOperands())
+    if (Operation *definition = value.getDefiningOp(); definition && llvm::is_contained(ops, definition))
+      results.push_back(value);
+  auto layoutOf = [&](Value buffer) {
+    StridedLayout layout = bufferLayout(buffer);
+    for (OpOperand &operand : ret->getOpOperands())
+      if (operand.get() == buffer)
+        if (auto strides = ret->getParentOfType<func::FuncOp>().getResultAttrOfType<DenseI64ArrayAttr>(
+                operand.getOperandNumber(), attribute::kStrides))
+          layout.strides.assign(strides.asArrayRef().begin(), strides.asArrayRef().end());
+    return layout;
+  };
+  std::optional<IterationSpace> space = IterationSpace::build(all, results, layoutOf);
+  // What has no common space is stored in between.
+  if (!space)
+    return true;
+  space->mergeDims();
+  const IndexFunction &index = space->indices.find(random)->second;
+  int innermost = -1;
+  DimMask own = 0;
+  for (auto [d, coefficient] : llvm::enumerate(index.coefficients))
+    if (coefficient != 0) {
+      own |= DimMask(1) << d;
+      if (innermost < 0 || coefficient < index.coefficients[innermost])
+        innermost = static_cast<int>(d);
+    }
+  if (innermost < 0)
+    return true;
+  auto favours = [&](const HbmAccess &access) {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (auto [d, stride] : llvm::enumerate(access.strides))
+      if (own >> d & 1 && stride != 0)
+        least = std::min(least, std::abs(stride));
+    int64_t along = std::abs(access.strides[innermost]);
+    return along == 0 || along == least;
+  };
+  auto keepsRows = [&](const auto &entry) { return !(entry.second & own) || entry.second >> innermost & 1; };
+  return llvm::all_of(space->reads, favours) && llvm::all_of(space->writes, favours) &&
+         llvm::all_of(space->reduced, keepsRows);
+}
+
+/// Random numbers whose users would walk them out of order are drawn in a kernel of their own. A movement of data is one.
+void isolateRandom(func::FuncOp function) {
+  SmallVector<RandomOp> ops;
+  function.walk([&](RandomOp op) { ops.push_back(op); });
+  for (RandomOp op : ops) {
+    if (isEmpty(op.getResult()) || isDrawnInOrder(op))
+      continue;
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    auto moved = ConcatOp::create(builder, op.getLoc(), op.getType(), ValueRange(op.getResult()), 0);
+    op.getResult().replaceAllUsesExcept(moved.getResult(), moved);
+  }
+}
+
 struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
   using FormKernelsPassBase::FormKernelsPassBase;
 
@@ -259,6 +405,8 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
     materializeReshapes(function);
     materializeOperands(function);
     storeResults(function);
+    materializeViews(function);
+    isolateRandom(function);
     Grouping grouping(function, *model, maxOps, explain);
     grouping.run();
     outline(function, grouping);

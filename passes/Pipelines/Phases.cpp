@@ -31,18 +31,42 @@ void mlir::neuron::buildPhase(OpPassManager &pm, Phase phase, const PipelineOpti
     return;
   case Phase::Graph:
     buildGraphPipeline(pm);
-    return;
+    break;
   case Phase::Kernels:
     buildKernelsPipeline(pm, {options.target, options.explainFusion});
-    return;
+    break;
   case Phase::Tile:
     buildTilePipeline(pm, {options.target});
-    return;
+    break;
   case Phase::Select:
     buildSelectPipeline(pm, {options.target});
-    return;
+    break;
   case Phase::Schedule:
     buildSchedulePipeline(pm, {options.target});
+    break;
+  }
+  pm.addPass(createRecordPhasePass({phaseName(phase).str(), options.target}));
+}
+
+void mlir::neuron::buildEntryCheck(OpPassManager &pm, Phase phase, const PipelineOptions &options) {
+  switch (phase) {
+  case Phase::Import:
+    return;
+  case Phase::Graph: // imported graphs keep the same contract as simplified ones
+  case Phase::Kernels:
+    pm.addNestedPass<func::FuncOp>(createVerifyGraphPass());
+    return;
+  case Phase::Tile:
+    pm.addNestedPass<func::FuncOp>(createVerifyKernelsPass());
+    return;
+  case Phase::Select:
+    pm.addPass(createVerifyTilePass());
+    return;
+  case Phase::Emit:
+  case Phase::Schedule:
+    pm.addPass(createVerifySelectPass({options.target}));
+    if (phase == Phase::Emit)
+      pm.addPass(createVerifySchedulePass({options.target}));
     return;
   }
 }

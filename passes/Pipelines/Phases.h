@@ -9,9 +9,14 @@
 #include <optional>
 #include <string>
 
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace mlir::neuron {
+
+#define GEN_PASS_DECL
+#include "passes/Pipelines/Passes.h.inc"
 
 enum class Phase { Import, Graph, Kernels, Tile, Select, Schedule, Emit };
 
@@ -43,8 +48,14 @@ struct PipelineOptions {
 /// The passes of one phase; nothing for Import and Emit, which are not passes.
 void buildPhase(OpPassManager &pm, Phase phase, const PipelineOptions &options);
 
+/// Checks the contract of what enters `phase`, which ended the phase before: for IR that comes from a file.
+void buildEntryCheck(OpPassManager &pm, Phase phase, const PipelineOptions &options);
+
 /// Registers `neuron-<phase>-pipeline` for every phase of passes, and `neuron-pipeline` for all of them.
 void registerPipelines();
+
+#define GEN_PASS_REGISTRATION
+#include "passes/Pipelines/Passes.h.inc"
 
 } // namespace mlir::neuron
 

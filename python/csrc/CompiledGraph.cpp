@@ -42,7 +42,8 @@ at::Tensor CompiledGraph::onDevice(const at::Tensor &argument, const GraphInputS
   return image;
 }
 
-std::vector<CompiledGraph::Result> CompiledGraph::run(const std::vector<at::Tensor> &arguments) {
+std::vector<CompiledGraph::Result> CompiledGraph::run(const std::vector<at::Tensor> &arguments,
+                                                      const std::vector<double> &parameters) {
   const at::AutoDispatchBelowADInplaceOrView below;
   const auto &inputs = description_.inputs;
   const auto &outputs = description_.outputs;
@@ -70,6 +71,10 @@ std::vector<CompiledGraph::Result> CompiledGraph::run(const std::vector<at::Tens
     }
     LaunchOptions options;
     options.correlationDepth = description_.correlationDepth;
+    c10::SmallVector<ParameterSlot, 4> slots;
+    for (double parameter : parameters)
+      slots.push_back(parameterSlot(parameter));
+    options.parameters = {slots.data(), slots.size()};
     // The generator's state is the last input of a graph that draws random numbers; Program binds it by its role.
     description_.program->launch(description_.device, {inputPointers.data(), inputPointers.size()},
                                  {outputPointers.data(), outputPointers.size()}, options);

@@ -65,6 +65,8 @@ struct CompiledGraphDescription {
   std::vector<GraphOutputSpec> outputs;
   std::vector<GraphResultSpec> results;
   size_t correlationDepth = 0;
+  /// Numbers that every call passes to the program.
+  size_t parameters = 0;
 };
 
 class CompiledGraph {
@@ -79,7 +81,7 @@ public:
     at::Tensor tensor;
   };
   /// `arguments[i]` is undefined where the argument is not a tensor.
-  std::vector<Result> run(const std::vector<at::Tensor> &arguments);
+  std::vector<Result> run(const std::vector<at::Tensor> &arguments, const std::vector<double> &parameters);
 
 private:
   at::Tensor onDevice(const at::Tensor &argument, const GraphInputSpec &spec, size_t index) const;

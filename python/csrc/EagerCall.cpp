@@ -53,21 +53,6 @@ c10::ScalarType scalarDtype(const c10::Scalar &scalar) {
   return scalar.isIntegral(false) ? c10::ScalarType::Long : c10::ScalarType::Double;
 }
 
-ParameterSlot parameterSlot(const c10::Scalar &scalar) {
-  ParameterSlot slot;
-  if (scalar.isFloatingPoint()) {
-    const double value = scalar.toDouble();
-    slot.real = static_cast<float>(value);
-    // What an integer tensor would take of it: truncation, as the conversion in C++ for values in range.
-    if (value > -9.2e18 && value < 9.2e18)
-      slot.integer = static_cast<int64_t>(value);
-  } else {
-    slot.integer = scalar.toLong();
-    slot.real = static_cast<float>(slot.integer);
-  }
-  return slot;
-}
-
 std::pair<const std::byte *, const std::byte *> extent(const at::Tensor &tensor) {
   const auto *first = static_cast<const std::byte *>(tensor.const_data_ptr());
   int64_t last = 0;

@@ -60,6 +60,7 @@ private:
   EagerEntry *find();
   std::unique_ptr<EagerEntry> compile();
   std::vector<EagerResult> inferResults(const EagerRequest &request);
+  std::optional<size_t> impliedDtype();
   void checkOnMeta();
   bool fillsArgument();
   /// The shape function to call directly, or null.

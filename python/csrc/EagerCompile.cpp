@@ -170,6 +170,17 @@ void EagerCall::checkDimensions() {
   }
 }
 
+/// Position of a dtype= that is not given and for which the tensor in out= stands: reductions add in its type.
+std::optional<size_t> EagerCall::impliedDtype() {
+  if (overload_.form_ != EagerForm::Out || writtenArguments_.size() != 1)
+    return std::nullopt;
+  const auto &arguments = overload_.functional_.schema().arguments();
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].name() == "dtype" && argument(i).isNone())
+      return i;
+  return std::nullopt;
+}
+
 std::vector<EagerResult> EagerCall::inferResults(const EagerRequest &request) {
   std::vector<EagerResult> results;
   if (overload_.plan_.size() == 3 && overload_.functionalName_ == "aten.copy.default") {
@@ -185,6 +196,8 @@ std::vector<EagerResult> EagerCall::inferResults(const EagerRequest &request) {
   torch::jit::Stack stack = metaStack();
   // Out arguments come last and the functional form does not take them.
   stack.resize(overload_.functional_.schema().arguments().size());
+  if (const std::optional<size_t> dtype = impliedDtype())
+    stack[*dtype] = writtenArguments_[0]->scalar_type();
   if (const ShapeFunction *shape = shapeFunction())
     shape->kernel.callBoxed(overload_.functional_, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
   else
@@ -212,6 +225,8 @@ std::unique_ptr<EagerEntry> EagerCall::compile() {
     return unsupported(reason_);
   finishKey();
   request.arguments.resize(overload_.functional_.schema().arguments().size());
+  if (const std::optional<size_t> dtype = impliedDtype())
+    request.arguments[*dtype].constant = writtenArguments_[0]->scalar_type();
   try {
     entry->results = inferResults(request);
     if (overload_.form_ == EagerForm::Out) {

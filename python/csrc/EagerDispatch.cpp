@@ -97,6 +97,7 @@ const std::unordered_set<std::string> &nativeComposites() {
       "aten::convolution_backward",
       "aten::sum",
       "aten::arange",
+      "aten::linspace",
       "aten::addr",
       "aten::masked_fill",
       "aten::masked_fill_",

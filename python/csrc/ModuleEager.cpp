@@ -148,12 +148,13 @@ std::shared_ptr<Program> makeProgram(const py::bytes &neff, std::string label, s
 
 CompiledGraph makeGraph(const std::shared_ptr<Program> &program, int device, size_t arguments,
                         const std::vector<py::dict> &inputs, const std::vector<py::dict> &outputs,
-                        const std::vector<py::dict> &results, size_t correlationDepth) {
+                        const std::vector<py::dict> &results, size_t correlationDepth, size_t parameters) {
   CompiledGraphDescription description;
   description.program = program;
   description.device = device;
   description.arguments = arguments;
   description.correlationDepth = correlationDepth;
+  description.parameters = parameters;
   for (const py::dict &input : inputs)
     description.inputs.push_back(
         {input["argument"].cast<int>(), scalarType(input["dtype"]), input["sizes"].cast<std::vector<int64_t>>(),
@@ -181,10 +182,12 @@ CompiledGraph makeGraph(const std::shared_ptr<Program> &program, int device, siz
   return CompiledGraph(std::move(description));
 }
 
-py::list runGraph(CompiledGraph &graph, py::list arguments) {
+py::list runGraph(CompiledGraph &graph, py::list arguments, const std::vector<double> &parameters) {
   const auto &description = graph.description();
   TORCH_CHECK(arguments.size() == description.arguments, "expected ", description.arguments, " arguments but got ",
               arguments.size());
+  TORCH_CHECK(parameters.size() == description.parameters, "expected ", description.parameters, " numbers but got ",
+              parameters.size());
   std::vector<at::Tensor> tensors(arguments.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     PyObject *object = PyList_GET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i));
@@ -200,7 +203,7 @@ py::list runGraph(CompiledGraph &graph, py::list arguments) {
   std::vector<CompiledGraph::Result> results;
   {
     const py::gil_scoped_release release;
-    results = graph.run(tensors);
+    results = graph.run(tensors, parameters);
     tensors.clear();
   }
   py::list list(results.size());
@@ -242,8 +245,8 @@ void bindEager(py::module_ &module) {
 
   py::class_<CompiledGraph>(module, "CompiledGraph")
       .def(py::init(&makeGraph), py::arg("program"), py::arg("device"), py::arg("arguments"), py::arg("inputs"),
-           py::arg("outputs"), py::arg("results"), py::arg("correlation_depth"))
-      .def("__call__", &runGraph);
+           py::arg("outputs"), py::arg("results"), py::arg("correlation_depth"), py::arg("parameters"))
+      .def("__call__", &runGraph, py::arg("arguments"), py::arg("parameters") = std::vector<double>());
 
   module.def("register_eager_overloads", &registerEagerOverloads);
   module.def("set_eager_compiler", &setPythonCompiler);

@@ -83,6 +83,21 @@ Program::Loaded &Program::loadedOn(int device) {
   return *fresh.release();
 }
 
+ParameterSlot parameterSlot(const c10::Scalar &scalar) {
+  ParameterSlot slot;
+  if (scalar.isFloatingPoint()) {
+    const double value = scalar.toDouble();
+    slot.real = static_cast<float>(value);
+    // What an integer tensor would take of it: truncation, as the conversion in C++ for values in range.
+    if (value > -9.2e18 && value < 9.2e18)
+      slot.integer = static_cast<int64_t>(value);
+  } else {
+    slot.integer = scalar.toLong();
+    slot.real = static_cast<float>(slot.integer);
+  }
+  return slot;
+}
+
 Model &Program::modelOn(int device) { return *loadedOn(device).model; }
 
 void Program::launch(int device, std::span<void *const> graphInputs, std::span<void *const> graphOutputs,

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <ATen/core/Generator.h>
+#include <c10/core/Scalar.h>
 
 #include "Device.h"
 #include "Queue.h"
@@ -47,6 +48,9 @@ struct ProgramDescription {
   std::vector<Output> outputs;
   int64_t rngIncrement = 0;
 };
+
+/// A number as a program reads it.
+ParameterSlot parameterSlot(const c10::Scalar &scalar);
 
 /// What one launch needs besides the tensors.
 struct LaunchOptions {

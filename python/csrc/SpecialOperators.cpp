@@ -133,8 +133,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(const at::Ten
 // Batch normalisation: the schema of native_batch_norm does not say that it updates the running statistics
 // ---------------------------------------------------------------------------------------------------------------------
 
-EagerOverload &functionalOverload(const char *name, size_t results) {
-  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+EagerOverload &functionalOverload(const char *name, const char *overloadName, size_t results) {
+  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name, overloadName);
   auto *overload = new EagerOverload(handle, EagerForm::Functional, handle);
   overload->limitResults(results);
   return *overload;
@@ -163,8 +163,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor>
 batchNorm(const at::Tensor &input, const std::optional<at::Tensor> &weight, const std::optional<at::Tensor> &bias,
           const std::optional<at::Tensor> &mean, const std::optional<at::Tensor> &variance, bool training,
           double momentum, double epsilon) {
-  static EagerOverload &update = functionalOverload("aten::_native_batch_norm_legit_functional", 5);
-  static EagerOverload &inference = functionalOverload("aten::_native_batch_norm_legit_no_training", 1);
+  static EagerOverload &update = functionalOverload("aten::_native_batch_norm_legit_functional", "", 5);
+  static EagerOverload &inference = functionalOverload("aten::_native_batch_norm_legit_no_training", "", 1);
+  static EagerOverload &momentsOnly = functionalOverload("aten::_native_batch_norm_legit", "no_stats", 3);
   const bool hasStatistics = mean && mean->defined() && variance && variance->defined();
   const auto optional = [](const std::optional<at::Tensor> &tensor) {
     return tensor && tensor->defined() ? c10::IValue(*tensor) : c10::IValue();
@@ -186,6 +187,11 @@ batchNorm(const at::Tensor &input, const std::optional<at::Tensor> &weight, cons
       }
       return {stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor()};
     }
+  }
+  if (!hasStatistics && training && input.numel() > 0) {
+    torch::jit::Stack stack{input, optional(weight), optional(bias), true, momentum, epsilon};
+    if (momentsOnly.tryCall(&stack))
+      return {stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor()};
   }
   return batchNormOnHost(input, weight, bias, mean, variance, training, momentum, epsilon);
 }

@@ -22,16 +22,22 @@ _DEVICE_NAMES = frozenset(
     get_amp_supported_dtype get_dynamo_metrics reset_dynamo_metrics set_per_process_memory_fraction""".split()
 )
 _TRACKING_NAMES = frozenset({"get_executed_ops", "get_fallback_ops", "clear_op_tracking"})
+_COMPILER_NAMES = frozenset({"register_decomposition", "explain_fusion"})
 _SUBMODULES = frozenset({"neuron", "profiling", "metrics", "neuron_dynamo_backend"})
 
 
 def __getattr__(name: str):
     # Lazily: what a script never touches must not slow `import torch` down.
     if name in _DEVICE_NAMES:
+        if _loading.failure is not None:
+            from ._unavailable import UnavailableDevice
+
+            return getattr(UnavailableDevice(_loading.failure), name)
         from . import neuron
 
         return getattr(neuron, name)
     if name in _TRACKING_NAMES:
+        _loading.require()
         from . import _tracking
 
         return getattr(_tracking, name)
@@ -39,6 +45,8 @@ def __getattr__(name: str):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _COMPILER_NAMES:
+        _loading.require()
     if name == "register_decomposition":
         from ._dynamo.decompositions import register_decomposition
 
@@ -55,8 +63,7 @@ def __getattr__(name: str):
 
 
 def __dir__():
-    others = {"register_decomposition", "explain_fusion", "__version__"}
-    return sorted(_DEVICE_NAMES | _TRACKING_NAMES | _SUBMODULES | others)
+    return sorted(_DEVICE_NAMES | _TRACKING_NAMES | _COMPILER_NAMES | _SUBMODULES | {"__version__"})
 
 
 def _autoload() -> None:

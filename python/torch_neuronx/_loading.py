@@ -4,16 +4,23 @@
 """Brings the device up inside a PyTorch process, or says why it cannot.
 
 A broken installation must not break `import torch`: every failure becomes one warning, and the reason is raised again
-when the device is used.
+when the device or the backend is used.
 """
 
 from __future__ import annotations
 
+import importlib.machinery
 import os
+import sys
 import warnings
 
 failure: str | None = None
 _loaded = False
+_REMEDY = "reinstall open-torch-neuronx in this environment (pip install --force-reinstall .)"
+
+
+class _BrokenInstallation(RuntimeError):
+    """A reason that is a sentence with its remedy already."""
 
 
 def load() -> None:
@@ -24,18 +31,60 @@ def load() -> None:
         _load()
         _loaded = True
     except Exception as error:
-        failure = f"{type(error).__name__}: {error}"
+        failure = f"torch_neuronx is not available: {_explain(error)}"
+        _install_unavailable_device()
         warnings.warn(
-            f"torch_neuronx could not be loaded and the neuron device is not available: {failure}",
+            f"{failure}\nThe neuron device and torch.compile(backend='neuron') cannot be used; the rest of PyTorch can.",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=_user_stacklevel(),
         )
 
 
 def require() -> None:
-    """Raises the reason why the package did not load, if it did not."""
+    """Raises NotAvailableError, with the reason, if the package did not load."""
     if failure is not None:
-        raise RuntimeError(f"torch_neuronx is not available: {failure}")
+        from ._unavailable import NotAvailableError
+
+        raise NotAvailableError(failure)
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, _BrokenInstallation):
+        return str(error)
+    text = str(error)
+    if isinstance(error, ImportError):
+        # The loader names the file that is missing, damaged or linked against something else.
+        return f"{text}; the installation is incomplete, damaged or made for other libraries: {_REMEDY}"
+    return f"{type(error).__name__}: {text}; {_REMEDY}"
+
+
+def _user_stacklevel() -> int:
+    """Frames between the warning and the user's `import torch`, so that it is shown at that line."""
+    frame, level = sys._getframe(2), 2
+    while frame is not None:
+        # warnings.warn() does not count the frames of the import system.
+        if not frame.f_code.co_filename.startswith("<frozen importlib"):
+            package = str(frame.f_globals.get("__name__")).partition(".")[0]
+            if package not in ("importlib", "torch", "torch_neuronx"):
+                return level
+            level += 1
+        frame = frame.f_back
+    return 2
+
+
+def _install_unavailable_device() -> None:
+    """Makes torch.neuron raise the reason of the failure instead of PyTorch's "no such module"."""
+    torch = sys.modules.get("torch")
+    if torch is None or hasattr(torch, "neuron"):
+        return
+    from ._unavailable import UnavailableDevice
+
+    try:
+        torch.utils.rename_privateuse1_backend("neuron")
+    except Exception:
+        # The name belongs to another extension, which torch.device("neuron") then does not mean either.
+        return
+    torch.neuron = sys.modules["torch.neuron"] = UnavailableDevice(failure)
 
 
 def _import_torch():
@@ -57,17 +106,33 @@ def _check_versions(torch) -> None:
     try:
         from . import _build_information as built
     except ImportError as error:
-        raise RuntimeError(
+        raise _BrokenInstallation(
             "the package has no build information; install it with 'pip install .' or put the build tree's python "
             "directory on PYTHONPATH"
         ) from error
     installed = torch.__version__
     if str(installed) != built.TORCH_VERSION or torch.version.git_version != built.TORCH_COMMIT:
-        raise RuntimeError(
+        raise _BrokenInstallation(
             f"expected PyTorch {built.TORCH_VERSION} (commit {built.TORCH_COMMIT[:12]}), which the extension modules "
             f"were built against, but got {installed} (commit {str(torch.version.git_version)[:12]}); reinstall "
             f"torch_neuronx for this PyTorch, or install torch=={built.TORCH_VERSION.split('+')[0]}"
         )
+
+
+def _check_extension() -> None:
+    """Import errors of a missing module speak of circular imports; say what is there instead."""
+    directory = os.path.dirname(__file__)
+    found = sorted(name for name in os.listdir(directory) if name.startswith("_C.") and name.endswith(".so"))
+    suffixes = importlib.machinery.EXTENSION_SUFFIXES
+    if any(name == f"_C{suffix}" for name in found for suffix in suffixes):
+        return
+    version = ".".join(map(str, sys.version_info[:2]))
+    if found:
+        raise _BrokenInstallation(
+            f"expected the extension module _C{suffixes[0]} for Python {version} but got {', '.join(found)} in "
+            f"{directory}; {_REMEDY}"
+        )
+    raise _BrokenInstallation(f"expected the extension module _C{suffixes[0]} in {directory} but it is missing; {_REMEDY}")
 
 
 def _print_on_cpu(torch) -> None:
@@ -90,6 +155,7 @@ def _print_on_cpu(torch) -> None:
 def _load() -> None:
     torch = _import_torch()
     _check_versions(torch)
+    _check_extension()
     torch.utils.rename_privateuse1_backend("neuron")
     # Static initialisers register the allocator, the guard, the hooks and the operators.
     from . import _C, neuron

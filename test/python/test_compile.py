@@ -284,6 +284,16 @@ def test_unknown_options_are_rejected_by_name():
         compiled(lambda t: t + 1, options={"colour": "red"})(torch.ones(2, device="neuron"))
 
 
+def test_unknown_modes_and_values_of_options_are_errors():
+    with pytest.raises(Exception, match=r"expected mode among default, .*max-autotune.* but got 'fastest'"):
+        torch.compile(lambda t: t + 1, backend="neuron", mode="fastest")(torch.ones(2, device="neuron"))
+    with pytest.raises(Exception, match=r"expected a path in option 'compiler_workdir' but got 3"):
+        torch.compile(lambda t: t + 1, backend="neuron", options={"compiler_workdir": 3})(
+            torch.ones(2, device="neuron")
+        )
+    assert torch.compile(lambda t: t + 1, backend="neuron")(torch.ones(2, device="neuron")).sum().item() == 4.0
+
+
 def test_mode_has_no_effect_and_says_so():
     with pytest.warns(UserWarning, match="mode='max-autotune' has no effect"):
         function = torch.compile(lambda t: t + 1, backend="neuron", mode="max-autotune")

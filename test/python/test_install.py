@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import pytest
@@ -58,38 +59,93 @@ import warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import torch
-messages = [str(item.message) for item in caught if "torch_neuronx" in str(item.message)]
-print(len(messages), messages)
-print(torch.ones(2).sum().item())
-try:
-    torch.compile(lambda t: t + 1, backend="neuron")(torch.ones(2))
-except Exception as error:
-    print("compile:", error)
+messages = [item for item in caught if "torch_neuronx" in str(item.message)]
+assert len(messages) == 1 and messages[0].category is RuntimeWarning, caught
+assert messages[0].filename == __file__, messages[0].filename
+print("import:", str(messages[0].message).splitlines()[0])
+
+# The rest of PyTorch works, seeds included.
+torch.manual_seed(1)
+assert torch.ones(2).sum().item() == 2.0
+assert torch.compile(lambda t: t + 1, backend="eager")(torch.ones(2)).sum().item() == 4.0
+
+def attempt(what, function):
+    try:
+        function()
+    except Exception as error:
+        print(f"{what}:", next(line for line in str(error).splitlines() if "torch_neuronx" in line))
+    else:
+        print(f"{what}: nothing was raised")
+
+assert torch.device("neuron", 0).type == "neuron"
+assert torch.neuron.is_available() is False and torch.neuron.device_count() == 0
+attempt("factory", lambda: torch.ones(2, device="neuron"))
+attempt("copy", lambda: torch.ones(2).to("neuron"))
+attempt("module", lambda: torch.nn.Linear(2, 2).to("neuron"))
+attempt("device module", lambda: torch.neuron.synchronize())
+attempt("compile", lambda: torch.compile(lambda t: t + 1, backend="neuron")(torch.ones(2)))
+
+import torch_neuronx
+assert torch_neuronx.is_available() is False and not hasattr(torch_neuronx, "get_fallback_ops")
+attempt("package", lambda: torch_neuronx.synchronize())
+attempt("profiling", lambda: __import__("torch_neuronx.profiling"))
 """
 
+FOREIGN_LIBRARY = next((p for p in ("/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6") if os.path.exists(p)), None)
 
-@pytest.mark.parametrize("damage", ["no extension", "no library", "other version", "broken extension"])
-def test_broken_installation_does_not_break_torch(run_python, copied_package, damage):
-    package = copied_package / "torch_neuronx"
+# What is done to a copy of the package, and what the message must then name: the cause and the remedy.
+DAMAGE = {
+    "no extension": (r"_C\.cpython\S+\.so in \S+ but it is missing", "reinstall open-torch-neuronx"),
+    "other python": (r"for Python 3\.\d+ but got _C\.cpython-27\.so", "reinstall open-torch-neuronx"),
+    "broken extension": (r"_C\S+\.so: (file too short|invalid ELF header)", "reinstall open-torch-neuronx"),
+    "foreign extension": (r"_C\S+|PyInit__C", "reinstall open-torch-neuronx"),
+    "no library": (r"libtorch_neuron\.so: cannot open shared object", "reinstall open-torch-neuronx"),
+    "foreign library": (r"\.so: undefined symbol", "reinstall open-torch-neuronx"),
+    "other version": (r"expected PyTorch 2\.12\S+ .* but got 2\.13", "reinstall torch_neuronx for this PyTorch"),
+    "no build information": (r"no build information", "install it with 'pip install .'"),
+    "no device module": (r"ImportError|No module named|cannot import", "reinstall open-torch-neuronx"),
+}
+
+
+def _damage(package, damage):
     (extension,) = package.glob("_C*.so")
+    library = package / "lib" / "libtorch_neuron.so"
     if damage == "no extension":
         extension.unlink()
-    elif damage == "no library":
-        (package / "lib" / "libtorch_neuron.so").unlink()
+    elif damage == "other python":
+        extension.rename(package / "_C.cpython-27.so")
     elif damage == "broken extension":
         extension.write_bytes(b"not a library")
+    elif damage == "foreign extension":
+        shutil.copyfile(FOREIGN_LIBRARY, extension)
+    elif damage == "no library":
+        library.unlink()
+    elif damage == "foreign library":
+        shutil.copyfile(FOREIGN_LIBRARY, library)
+    elif damage == "no build information":
+        (package / "_build_information.py").unlink()
+    elif damage == "no device module":
+        shutil.rmtree(package / "neuron")
     else:
         information = package / "_build_information.py"
         text = information.read_text()
         information.unlink()
         information.write_text(text.replace('TORCH_VERSION = "2.13', 'TORCH_VERSION = "2.12'))
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_broken_installation_says_why_and_does_not_break_torch(run_python, copied_package, damage):
+    if "foreign" in damage and FOREIGN_LIBRARY is None:
+        pytest.skip("needs a shared library of another package")
+    _damage(copied_package / "torch_neuronx", damage)
     process = run_python(USE, preamble=False, PYTHONPATH=str(copied_package))
-    lines = process.stdout.splitlines()
-    assert lines[0].startswith("1 ") and "not available" in lines[0]
-    assert lines[1] == "2.0"
-    assert "compile:" in process.stdout and "neuron" in lines[2]
-    if damage == "other version":
-        assert "expected PyTorch 2.12" in lines[0] and "reinstall" in lines[0]
+    lines = dict(line.split(": ", 1) for line in process.stdout.splitlines())
+    assert list(lines) == ["import", "factory", "copy", "module", "device module", "compile", "package", "profiling"]
+    cause, remedy = DAMAGE[damage]
+    for what, message in lines.items():
+        assert "torch_neuronx is not available: " in message, what
+        assert re.search(cause, message), (what, message)
+        assert remedy in message, (what, message)
 
 
 def test_moved_package_works(run_python, copied_package):

@@ -35,8 +35,9 @@ int main(int argc, char **argv) {
   bool timing = false, metadata = false;
   app.add_option("input", input, "GraphDef or MLIR file")->required()->check(CLI::ExistingFile);
   app.add_option("-o,--output", output, "file to write (default: standard output for IR, <input>.neff for a NEFF)");
-  app.add_option("--target", options.target, "trn1, trn2 or trn3")->capture_default_str();
-  app.add_option("--compile-from", options.compileFrom, "phase the MLIR input enters (default: graph)");
+  app.add_option("--target", options.target, "trn1, trn2 or trn3 (default: that of the MLIR input, else trn2)");
+  app.add_option("--compile-from", options.compileFrom,
+                 "phase the MLIR input enters (default: after the phase it says it has finished, else graph)");
   app.add_option("--compile-to", options.compileTo, "last phase to run (default: emit)");
   app.add_option("--dump-phases-to", options.dumpPhasesTo, "directory for the IR after each phase");
   app.add_option("--reproducer", options.reproducer, "file for the IR and pipeline of a failing pass");
@@ -48,6 +49,13 @@ int main(int argc, char **argv) {
   app.add_flag("--uncompressed", uncompressed, "write an uncompressed container");
   CLI11_PARSE(app, argc, argv);
   options.compress = !uncompressed;
+  if (!options.compileTo.empty() && options.compileTo != "emit")
+    for (auto [name, given] : {std::pair("--metadata", metadata), std::pair("--uncompressed", uncompressed)})
+      if (given) {
+        std::cerr << "error: " << name << " is about the NEFF, which --compile-to " << options.compileTo
+                  << " does not make\n";
+        return 1;
+      }
 
   std::ifstream file(input, std::ios::binary);
   std::stringstream content;

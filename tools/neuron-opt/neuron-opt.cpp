@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
   mlir::neuron::registerNeuronSelectPasses();
   mlir::neuron::registerNeuronSchedulePasses();
   mlir::neuron::registerNeuronGraphPasses();
+  mlir::neuron::registerNeuronPipelinesPasses();
   mlir::neuron::registerPipelines();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "neuron optimizer driver\n", registry));
 }

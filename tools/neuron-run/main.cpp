@@ -198,7 +198,8 @@ int runTool(const Options &options) {
     const size_t equals = input.find('=');
     if (equals == std::string::npos)
       return fail(cat("--input: expected name=file.npy but got '", input, "'"));
-    files[input.substr(0, equals)] = input.substr(equals + 1);
+    if (!files.try_emplace(input.substr(0, equals), input.substr(equals + 1)).second)
+      return fail(cat("--input: expected one file for each input but got two for '", input.substr(0, equals), "'"));
   }
   std::vector<std::vector<uint8_t>> memory(neff->variables.size());
   std::vector<void *> bindings(neff->variables.size());
@@ -255,7 +256,7 @@ int runTool(const Options &options) {
     }
     if (options.repeat > 1) {
       std::sort(times.begin(), times.end());
-      std::printf("host time per execution: median %.1f us, best %.1f us (%d executions, %d threads)\n",
+      std::fprintf(options.json ? stderr : stdout, "host time per execution: median %.1f us, best %.1f us (%d executions, %d threads)\n",
                   times[times.size() / 2], times[0], options.repeat, options.threads);
     }
   }
@@ -292,9 +293,10 @@ int runTool(const Options &options) {
     Expected<emulator::CheckResult> result = emulator::checkProgram(**program, check);
     if (!result)
       return fail(result.error());
+    std::FILE *out = options.json ? stderr : stdout;
     for (const emulator::Hazard &hazard : result->hazards)
-      std::printf("hazard: %s\n", hazard.message.c_str());
-    std::printf("checked %llu instructions in %llu windows: %zu hazards%s\n",
+      std::fprintf(out, "hazard: %s\n", hazard.message.c_str());
+    std::fprintf(out, "checked %llu instructions in %llu windows: %zu hazards%s\n",
                 static_cast<unsigned long long>(result->instructions), static_cast<unsigned long long>(result->windows),
                 result->hazards.size(), result->isComplete ? "" : " (the program is longer; the rest was not checked)");
     if (!result->hazards.empty())
@@ -310,20 +312,30 @@ int main(int argc, char **argv) {
   CLI::App app("Execute a NEFF on the software NeuronCore.");
   app.add_option("neff", options.neff, "the NEFF file")->required();
   app.add_option("-i,--input", options.inputs, "name=file.npy, once for each input");
-  app.add_option("-o,--output-dir", options.outputDirectory, "write each output to <dir>/<name>.npy");
+  CLI::Option *output =
+      app.add_option("-o,--output-dir", options.outputDirectory, "write each output to <dir>/<name>.npy");
   app.add_option("--random-inputs", options.randomSeed, "fill inputs without a file from this seed")
       ->check(CLI::NonNegativeNumber);
-  app.add_flag("--widen", options.widen, "write outputs of 8 and 16-bit floats as float32");
-  app.add_flag("--list", options.list, "list variables and streams and exit");
+  CLI::Option *widen = app.add_flag("--widen", options.widen, "write outputs of 8 and 16-bit floats as float32");
+  CLI::Option *list = app.add_flag("--list", options.list, "list variables and streams and exit");
   app.add_flag("--check", options.check, "check for races, unwritten reads and other hazards (exit status 2 if any)");
-  app.add_flag("--timeline", options.timeline, "print modelled time per engine");
-  app.add_flag("--json", options.json, "print the modelled times as JSON");
-  app.add_option("--trace", options.trace, "write the modelled timeline as a Chrome trace");
-  app.add_option("--repeat", options.repeat, "executions, with the host time of each")->check(CLI::PositiveNumber);
-  app.add_option("--threads", options.threads, "host threads")->check(CLI::Range(1, 64));
+  CLI::Option *timeline = app.add_flag("--timeline", options.timeline, "print modelled time per engine");
+  CLI::Option *json = app.add_flag("--json", options.json, "print the modelled times as JSON");
+  CLI::Option *trace = app.add_option("--trace", options.trace, "write the modelled timeline as a Chrome trace");
+  CLI::Option *repeat = app.add_option("--repeat", options.repeat, "executions, with the host time of each")
+                            ->check(CLI::PositiveNumber);
+  CLI::Option *threads = app.add_option("--threads", options.threads, "host threads")->check(CLI::Range(1, 64));
   app.add_option("--target-model", options.targetModel, "JSON file with a machine model instead of the built-in one");
   CLI::Option *seed = app.add_option("--adversarial", options.adversarialSeed,
                                      "execute in a random legal order with this seed instead of the ordinary one");
+  // What would be ignored, or would mix with the JSON on standard output.
+  widen->needs(output);
+  json->excludes(timeline);
+  for (CLI::Option *option : {repeat, threads, timeline, json, trace}) // of the ordinary order
+    seed->excludes(option);
+  for (CLI::Option *option : app.get_options())
+    if (!option->get_positional() && option != list && option != app.get_help_ptr())
+      list->excludes(option);
   CLI11_PARSE(app, argc, argv);
   options.adversarial = seed->count() != 0;
   return runTool(options);

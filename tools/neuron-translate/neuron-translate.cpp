@@ -161,6 +161,28 @@ int evaluateBatch() {
   return problem ? fail("expected a readable directory but cannot open " + inputPath) : 0;
 }
 
+/// An option that the action does not look at is a mistake. Returns its message, or an empty one.
+std::string findUnusedOption() {
+  bool evaluates = action == Action::Evaluate, imports = action == Action::ImportGraph;
+  struct Use {
+    const cl::Option &option;
+    bool isUsed;
+  };
+  for (const auto &[option, isUsed] : {
+           Use{inputs, evaluates},
+           Use{outputDirectory, evaluates},
+           Use{outputPath, !evaluates && action != Action::EvaluateBatch},
+           Use{optimize, evaluates || imports || action == Action::EvaluateBatch},
+           Use{debugInfo, imports},
+           Use{inputPath, action != Action::ListOverloads},
+       })
+    if (option.getNumOccurrences() != 0 && !isUsed)
+      return option.ArgStr.empty() ? std::string("expected no input file for this action")
+                                   : "expected no -" + (option.ArgStr.size() > 1 ? "-" + option.ArgStr.str() : "o") +
+                                         " with this action; see --help";
+  return "";
+}
+
 void listOverloads(llvm::raw_ostream &os) {
   for (const mlir::neuron::OverloadInfo &info : mlir::neuron::supportedOverloads()) {
     os << info.name << "\t" << info.signature << "\t" << info.subject << "\t" << info.variantOf << "\t";
@@ -178,13 +200,15 @@ int main(int argc, char **argv) {
   registerDialects(context);
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+  if (action == Action::None)
+    return fail("expected an action; see --help");
+  if (std::string message = findUnusedOption(); !message.empty())
+    return fail(message);
   switch (action) {
   case Action::Evaluate:
     return evaluateOne(context);
   case Action::EvaluateBatch:
     return evaluateBatch();
-  case Action::None:
-    return fail("expected an action; see --help");
   default:
     break;
   }

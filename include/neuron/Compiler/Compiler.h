@@ -16,12 +16,14 @@
 namespace neuroncore::compiler {
 
 struct CompileOptions {
-  std::string target = "trn2"; // trn1, trn2, trn3
+  /// trn1, trn2 or trn3; empty: that of the IR, else trn2.
+  std::string target;
   /// False: an uncompressed container, quicker to write and to load.
   bool compress = true;
   /// Collect why values were or were not fused.
   bool explainFusion = false;
-  /// Names of phases (passes/Pipelines/Phases.h); empty: from the input's phase to the NEFF.
+  /// Names of phases (passes/Pipelines/Phases.h); empty: from where the input enters (IR: after the phase it has finished)
+  /// to the NEFF.
   std::string compileFrom;
   std::string compileTo;
   /// Directory that receives the IR after each phase, numbered; empty: none.

@@ -420,7 +420,8 @@ HWY_INLINE Vector mish(Vector x) {
   const Vector low = fusedMultiplySubtract(x, top, high);
   const Vector quotient = hn::Mul(high, inverse);
   const Vector remainder = hn::Add(fusedNegMultiplyAdd(quotient, denominator, high), low);
-  Vector y = fusedMultiplyAdd(remainder, inverse, quotient);
+  // The remainder of -0.0 is +0.0, and so would be their sum.
+  Vector y = hn::CopySign(fusedMultiplyAdd(remainder, inverse, quotient), x);
   y = hn::IfThenElse(hn::Gt(x, constant(30.0f)), x, y);
   const Vector limited = hn::IfThenElse(hn::Lt(x, constant(-120.0f)), constant(-0.0f), y);
   return withoutMinusInfinity(x, limited);

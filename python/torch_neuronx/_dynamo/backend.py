@@ -21,6 +21,8 @@ from .errors import REMEDY, NeuronCompileError, NeuronUnsupportedError
 from .lowering import Lowered, has_symbols, lower, symbol_values
 
 _KINDS = {"forward": 1, "backward": 0, "inference": 0}
+# Modes that PyTorch documents: accepted so that a script runs on several backends.
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _model_name = "model_default"
 _graph_counter = 0
 _lock = threading.Lock()
@@ -52,6 +54,10 @@ class BackendOptions:
         # Where the compiler leaves the IR after each of its phases.
         self.workdir = options.get("compiler_workdir")
         if self.workdir is not None:
+            if not isinstance(self.workdir, (str, os.PathLike)):
+                raise TypeError(
+                    f"expected a path in option 'compiler_workdir' but got {self.workdir!r} for backend 'neuron'"
+                )
             self.workdir = os.fspath(self.workdir)
 
 
@@ -76,6 +82,8 @@ def neuron_backend(
     if unknown:
         raise TypeError(f"expected the arguments options and mode but got {', '.join(sorted(unknown))}")
     if mode not in (None, "default"):
+        if mode not in _MODES:
+            raise ValueError(f"expected mode among {', '.join(_MODES)} but got {mode!r} for backend 'neuron'")
         _warn_once(f"mode {mode}", f"mode={mode!r} has no effect on backend 'neuron', which always uses 'default'")
     parsed = BackendOptions(options)
 
@@ -172,7 +180,10 @@ def _compile_concrete(
         outputs=[vars(item) for item in lowered.outputs],
         results=[vars(item) for item in lowered.results],
         correlation_depth=_KINDS[kind],
+        parameters=len(lowered.numbers.parameters),
     )
+    numbers_of = lowered.numbers.function()
+    number_results = [position for position, _ in lowered.numbers.results]
     metrics.add(
         {
             "name": name,
@@ -187,7 +198,13 @@ def _compile_concrete(
     )
 
     def call(arguments: list[Any]) -> list[Any]:
-        return graph(arguments)
+        if numbers_of is None:
+            return graph(arguments)
+        parameters, values = numbers_of(arguments)
+        results = graph(arguments, parameters)
+        for position, value in zip(number_results, values, strict=True):
+            results[position] = value
+        return results
 
     call._boxed_call = True
     return call

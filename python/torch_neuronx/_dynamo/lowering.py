@@ -15,6 +15,7 @@ from torch.fx import GraphModule, Node
 
 from .._graph.builder import GraphBuilder, UnsupportedGraph, Value
 from .errors import Frame, NeuronUnsupportedError
+from .host_numbers import HostNumbers
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$')
 
@@ -72,6 +73,7 @@ class Lowered:
     computed: int = 0
     results: list[ResultSpec] = field(default_factory=list)
     node_names: list[str] = field(default_factory=list)
+    numbers: HostNumbers | None = None
 
     def uses_host(self) -> bool:
         return any(item.on_host for item in self.inputs) or any(item.on_host for item in self.outputs)
@@ -88,8 +90,9 @@ def frames_of(node: Node) -> list[Frame]:
         match = _FRAME.match(line)
         if match is None:
             continue
-        following = lines[position + 1].strip() if position + 1 < len(lines) else ""
-        source = "" if _FRAME.match(lines[position + 1]) else following if position + 1 < len(lines) else ""
+        # A frame whose source cannot be read has no line of text.
+        following = lines[position + 1] if position + 1 < len(lines) else ""
+        source = "" if _FRAME.match(following) else following.strip()
         frames.append((match["file"], int(match["line"]), match["function"], source))
     return frames
 
@@ -147,6 +150,8 @@ class Lowering:
         self.device: int | None = None
         self.node_names: list[str] = []
         self.rng_needed = False
+        self.numbers = HostNumbers(gm, self._concrete)
+        self.number_values: dict[Node, Value] = {}
 
     def run(self) -> Lowered:
         self._find_device()
@@ -220,13 +225,16 @@ class Lowering:
         elif node.op == "get_attr":
             self._attribute(node)
         elif node.op == "call_function":
-            self._call(node)
+            if node not in self.numbers.nodes:
+                self._call(node)
         elif node.op != "output":
             raise UnsupportedGraph(f"a node of kind {node.op} is not supported")
 
     def _placeholder(self, node: Node) -> None:
         position = len(self.placeholders)
         self.placeholders.append(node)
+        if node in self.numbers.nodes:
+            return
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             if not node.users:
@@ -260,6 +268,8 @@ class Lowering:
 
     def _argument(self, argument: Any) -> Any:
         if isinstance(argument, Node):
+            if argument in self.numbers.nodes:
+                return self._number(argument)
             value = self.values[argument]
             if isinstance(value, GraphModule):
                 raise UnsupportedGraph("a subgraph cannot be an operand here")
@@ -267,6 +277,12 @@ class Lowering:
         if isinstance(argument, (list, tuple)):
             return [self._argument(item) for item in argument]
         return self._concrete(argument)
+
+    def _number(self, node: Node) -> Value:
+        if node not in self.number_values:
+            self.numbers.parameters.append(node)
+            self.number_values[node] = self.builder.add_scalar_input(node.name, torch.float64, False)
+        return self.number_values[node]
 
     def _call(self, node: Node) -> None:
         target = node.target
@@ -331,7 +347,7 @@ class Lowering:
         if destination not in self.input_of:
             raise UnsupportedGraph("a copy into something that is not an argument is not supported")
         spec = self.inputs[self.input_of[destination]]
-        value = self.values[source]
+        value = self._argument(source)
         dtype, sizes, _ = self._type(source.meta["val"])
         if dtype != spec.dtype or sizes != spec.sizes:
             (value,) = self._add_node(
@@ -361,11 +377,14 @@ class Lowering:
         shared = self._shared_roots(items)
         empty: list[OutputSpec] = []
         seen: dict[Node, ResultSpec] = {}
-        for item in items:
+        for position, item in enumerate(items):
             if item is None:
                 lowered.results.append(ResultSpec("none"))
             elif not isinstance(item, Node):
                 lowered.results.append(ResultSpec("integer", int(self._concrete(item))))
+            elif item.op != "placeholder" and (item in self.numbers.nodes or item in self.numbers.constants):
+                self.numbers.results.append((position, item))
+                lowered.results.append(ResultSpec("none"))
             else:
                 if item not in seen:
                     seen[item] = self._result(item, outputs, empty, shared, seen)
@@ -376,6 +395,7 @@ class Lowering:
             if spec.kind == "empty":
                 spec.kind, spec.index = "tensor", lowered.computed + spec.index
         lowered.node_names = self.node_names
+        lowered.numbers = self.numbers
         return lowered
 
     @staticmethod

@@ -162,6 +162,9 @@ _generators: tuple | None = None
 
 
 def __getattr__(name: str):
+    if name == "_initialized":
+        # torch.utils.checkpoint asks for it before it saves the state of the generators.
+        return is_initialized()
     if name == "default_generators":
         global _generators
         if _generators is None:

@@ -8,7 +8,11 @@ All device times are modelled by the software NeuronCore; docs/Profiling.md list
 
 from __future__ import annotations
 
-from .config import NeuronConfig, NRTProfilerError, ProfileMode
-from .profiler import NeuronProfiler
+from .. import _loading
+
+_loading.require()
+
+from .config import NeuronConfig, NRTProfilerError, ProfileMode  # noqa: E402
+from .profiler import NeuronProfiler  # noqa: E402
 
 __all__ = ["NRTProfilerError", "NeuronConfig", "NeuronProfiler", "ProfileMode"]

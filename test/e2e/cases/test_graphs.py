@@ -66,6 +66,39 @@ def test_python_numbers_that_vary():
         torch.testing.assert_close(run(x.to("neuron"), f).cpu(), x * f)
 
 
+def test_arithmetic_on_numbers_that_vary():
+    """What follows from float arguments is computed in double precision, as eager does: bias corrections of an optimizer,
+    exponents, gradients; two captures at most."""
+
+    def step(parameter, gradient, rate, beta):
+        parameter.sub_(gradient * rate / (1 - beta))
+        return (parameter * beta**2).sum()
+
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    run = compile(step, dynamic=None)
+    for number in range(4):
+        host, gradient = torch.randn(4), torch.randn(4)
+        device = host.to("neuron")
+        numbers = (0.1 / (number + 1), 1 - 1e-7 * (number + 1))
+        torch.testing.assert_close(run(device, gradient.to("neuron"), *numbers).cpu(), step(host, gradient, *numbers))
+        torch.testing.assert_close(device.cpu(), host)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] - before <= 2
+
+    def function(t, f):
+        return (t * f + f * f).sum(), f * 2 + 1
+
+    run = compile(function, dynamic=None)
+    for f in (0.5, 0.25, -3.0):
+        host = torch.randn(5, requires_grad=True)
+        device = host.detach().to("neuron").requires_grad_()
+        (want, number), (got, same) = function(host, f), run(device, f)
+        want.backward()
+        got.backward()
+        assert same == number
+        torch.testing.assert_close(got.cpu(), want)
+        torch.testing.assert_close(device.grad.cpu(), host.grad)
+
+
 def test_nested_results():
     """Dictionaries, tuples and lists of tensors."""
     out = compile(lambda d: {"a": d["x"] + 1, "b": [d["y"] * 2, (d["x"], d["y"].sum())]})({"x": torch.ones(3, device="neuron"), "y": torch.ones(2, device="neuron")})

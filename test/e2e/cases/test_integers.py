@@ -38,6 +38,22 @@ def test_arithmetic_wraps(dtype):
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, **IDS)
+def test_matrix_products_wrap(dtype):
+    """Products of integer matrices modulo 2^bits, also beyond one tile."""
+    scale = 2**33 if dtype == I64 else 3
+    a, b, vector = (sample(dtype, *shape) * scale for shape in ((130, 33), (33, 5), (33,)))
+    first, second = sample(dtype, 3, 4, 7) * scale, sample(dtype, 3, 7, 2) * scale
+    check_all(
+        [
+            case("matrices", lambda a, b, v: (a @ b, torch.mv(a, v), torch.dot(v, v), b.T @ v), a, b, vector),
+            case("batches", lambda p, q: (p @ q, torch.addbmm(p[0, :, :2], p, q), torch.baddbmm(q[:, :1], p, q, beta=2, alpha=3)), first, second),
+            case("sums", lambda a, b, v: (torch.addmm(v[:5], a, b, beta=2, alpha=3), torch.addmv(a[:, 0], a, v)), a, b, vector),
+            case("empty", lambda a, b: a[:, :0] @ b[:0], a, b),
+        ]
+    )
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, **IDS)
 def test_order_and_bits(dtype):
     """Comparisons, extremes, bits and shifts of all edge values."""
     a, b = edge_pairs(dtype)

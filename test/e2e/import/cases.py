@@ -793,7 +793,10 @@ cases("aten.arange.start_step")(lambda: (((*s,), {"dtype": d}) for s in STEPS fo
 cases("aten.arange.out")(lambda: (((e,), {"out": torch.empty(e, dtype=d)}) for e in (0, 7) for d in (F32, I64)))
 cases("aten.arange.start_out")(lambda: (((1, 8, 2), {"out": torch.empty(4, dtype=d)}) for d in (F32, I64, BF16)))
 LINES = ((0, 1, 7), (-2.5, 3.5, 8), (5, -5, 11), (1, 2, 1), (0, 3, 0), (0, 1, 2))
-cases("aten.linspace.default")(lambda: (((*s,), {"dtype": d}) for s in LINES for d in (None, F32, BF16)))
+cases("aten.linspace.default")(lambda: (
+    *(((*s,), {"dtype": d}) for s in LINES for d in (None, F32, BF16)),
+    *(((*s,), {"dtype": d}) for s in ((5, -5, 11), (0, 90, 4), (3, 9, 1), (7, 7, 5)) for d in (I64, I8)),
+))
 cases("aten.linspace.out")(lambda: (((*s,), {"out": torch.empty(s[2])}) for s in LINES))
 cases("aten.eye.default")(lambda: (((n,), {"dtype": d}) for n in (0, 1, 5) for d in (F32, I64, BOOL)))
 cases("aten.eye.m")(lambda: (((n, m), {"dtype": d}) for n, m in ((2, 3), (3, 2), (0, 2)) for d in (F32, I64)))

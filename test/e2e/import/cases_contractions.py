@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import torch
 from cases import REFERENCES, aten, cases
-from generators import BF16, F16, F32, FLOATS, make, nan
+from generators import BF16, F16, F32, FLOATS, I8, I32, I64, U8, make, nan
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Contractions
 # ---------------------------------------------------------------------------------------------------------------------
 
 MATRIX = {"edges": False, "scale": 1.0}
-# Products of integer matrices are refused.
-NUMERIC = FLOATS
+NUMERIC = (*FLOATS, I64, I32, I8, U8)
 PRODUCTS = [((3, 5), (5, 4)), ((1, 7), (7, 1)), ((3, 0), (0, 4)), ((0, 3), (3, 2)), ((130, 33), (33, 5))]
 
 

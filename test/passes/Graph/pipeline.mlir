@@ -1,7 +1,7 @@
 // RUN: neuron-opt %s --neuron-graph-pipeline | FileCheck %s
 // RUN: neuron-opt %s --neuron-graph-pipeline --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=ORDER
 
-// Equal operations are found before patterns look, dead ones leave after them, and the contract is checked last.
+// Equal operations are found before patterns look, dead ones leave after them, the contract is checked last, and the phase recorded.
 // ORDER:      builtin.module(
 // ORDER-NEXT:   canonicalize{
 // ORDER-NEXT:   cse,
@@ -12,7 +12,8 @@
 // ORDER-NEXT:   canonicalize{
 // ORDER-NEXT:   func.func(
 // ORDER-NEXT:     neuron-graph-verify
-// ORDER-NEXT:   )
+// ORDER-NEXT:   ),
+// ORDER-NEXT:   neuron-record-phase{phase=graph target=trn2}
 // ORDER-NEXT: )
 
 // CHECK-LABEL: func.func @equal_operands

@@ -260,15 +260,81 @@ func.func @reshape_of_transpose(%x: tensor<4x4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Those of a slice of an argument with strides they can.
+// Also where the strides of an argument could: a read folds views as if its buffer were contiguous.
 // CHECK-LABEL: func.func @strided_argument
 func.func @strided_argument(%x: tensor<4x4xf32> {neuron.strides = array<i64: 1, 4>}) -> tensor<4xf32> {
-  // CHECK-COUNT-1: neuron.kernel
-  // CHECK-NOT: neuron.kernel
-  // CHECK: return
+  // CHECK: %[[K:.*]] = neuron.kernel {{.*}} -> tensor<4x4xf32>
+  // CHECK: neuron.unary <copy>
+  // CHECK: neuron.kernel {{.*}} = %[[K]] : tensor<4x4xf32>) -> tensor<4xf32>
   %t = neuron.transpose %x permutation [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
   %r = neuron.reshape %t : tensor<4x4xf32> -> tensor<16xf32>
   %s = neuron.slice %r starts [2] steps [1] : tensor<16xf32> -> tensor<4xf32>
   %e = neuron.unary <exp> %s : tensor<4xf32> -> tensor<4xf32>
   return %e : tensor<4xf32>
+}
+
+// -----
+
+//===------------------------------------------------------------------------------------------------------------------
+// What has to be in memory
+//===------------------------------------------------------------------------------------------------------------------
+
+// The argument's strides express no merged dimensions: it is copied, in the same kernel where the dimensions agree.
+// CHECK-LABEL: func.func @flattened_argument_with_strides
+func.func @flattened_argument_with_strides(
+    %x: tensor<4x9xf32> {neuron.strides = array<i64: 36, 2>}) -> tensor<36xf32> {
+  // CHECK-NEXT: neuron.kernel @{{.*}}(%[[A:.*]] = %{{.*}} : tensor<4x9xf32>) -> tensor<36xf32> {
+  // CHECK-NEXT: %[[C:.*]] = neuron.unary <copy> %[[A]] : tensor<4x9xf32>
+  // CHECK-NEXT: %[[R:.*]] = neuron.reshape %[[C]]
+  // CHECK-NEXT: neuron.unary <neg> %[[R]]
+  %r = neuron.reshape %x : tensor<4x9xf32> -> tensor<36xf32>
+  %n = neuron.unary <neg> %r : tensor<36xf32> -> tensor<36xf32>
+  return %n : tensor<36xf32>
+}
+
+// -----
+
+// 9 and 6 divide nothing in common: the copy is stored.
+// CHECK-LABEL: func.func @rearranged_argument_with_strides
+func.func @rearranged_argument_with_strides(
+    %x: tensor<4x9xf32> {neuron.strides = array<i64: 36, 2>}) -> tensor<6x6xf32> {
+  // CHECK: %[[K:.*]] = neuron.kernel @{{.*}}(%[[A:.*]] = %{{.*}} : tensor<4x9xf32>) -> tensor<4x9xf32> {
+  // CHECK-NEXT: neuron.unary <copy> %[[A]]
+  // CHECK: neuron.kernel @{{.*}}(%[[B:.*]] = %[[K]] : tensor<4x9xf32>) -> tensor<6x6xf32> {
+  // CHECK-NEXT: neuron.reshape %[[B]]
+  %r = neuron.reshape %x : tensor<4x9xf32> -> tensor<6x6xf32>
+  %n = neuron.unary <neg> %r : tensor<6x6xf32> -> tensor<6x6xf32>
+  return %n : tensor<6x6xf32>
+}
+
+// -----
+
+// What is made anew in each kernel cannot be sliced there.
+// CHECK-LABEL: func.func @slice_of_sequence
+func.func @slice_of_sequence(%x: tensor<3xf32>) -> tensor<3xf32> {
+  // CHECK: %[[K:.*]] = neuron.kernel @{{.*}}() -> tensor<8xf32> {
+  // CHECK: neuron.kernel @{{.*}}(%{{.*}} = %{{.*}} : tensor<3xf32>, %[[B:.*]] = %[[K]] : tensor<8xf32>)
+  // CHECK-NEXT: neuron.slice %[[B]] starts [1] steps [2]
+  %i = neuron.iota 0 steps [1] : tensor<8xf32>
+  %s = neuron.slice %i starts [1] steps [2] : tensor<8xf32> -> tensor<3xf32>
+  %y = neuron.binary <add> %x, %s : tensor<3xf32>, tensor<3xf32> -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}
+
+// -----
+
+// Random numbers are drawn along rows; a result that lies in columns takes them from memory.
+// CHECK-LABEL: func.func @random_numbers_stored_in_columns
+func.func @random_numbers_stored_in_columns(%state: tensor<2xi64> {neuron.role = "rng_state"})
+    -> (tensor<40x50xf32> {neuron.strides = array<i64: 1, 40>}, tensor<40x50xf32>) {
+  // CHECK: neuron.kernel
+  // CHECK-NEXT: neuron.random <uniform> %{{.*}} increment 0
+  // CHECK-NEXT: neuron.yield
+  // CHECK: neuron.random <uniform> %{{.*}} increment 1
+  // CHECK-NEXT: neuron.unary <exp>
+  %r = neuron.random <uniform> %state increment 0 index 0 steps [50, 1] : tensor<2xi64> -> tensor<40x50xf32>
+  %y = neuron.unary <exp> %r : tensor<40x50xf32> -> tensor<40x50xf32>
+  %s = neuron.random <uniform> %state increment 1 index 0 steps [50, 1] : tensor<2xi64> -> tensor<40x50xf32>
+  %z = neuron.unary <exp> %s : tensor<40x50xf32> -> tensor<40x50xf32>
+  return %y, %z : tensor<40x50xf32>, tensor<40x50xf32>
 }
