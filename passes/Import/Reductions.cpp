@@ -175,8 +175,9 @@ void distance(NodeImporter &b) {
 
 template <bool hasDims> void countNonzero(NodeImporter &b) {
   Value x = b.castTo(b.truth(b.tensor(0)), b.i64());
-  Shape dims = hasDims ? b.dimensionsOrAll(1, b.rank(x))
-                       : b.isNone(1) ? b.allDimensions(x) : b.dimensionsOrAll(1, b.rank(x));
+  Shape dims = hasDims       ? b.dimensionsOrAll(1, b.rank(x))
+               : b.isNone(1) ? b.allDimensions(x)
+                             : b.dimensionsOrAll(1, b.rank(x));
   b.result(b.dropDimensions(b.sum(x, dims), dims));
 }
 
@@ -218,6 +219,20 @@ void safeSoftmax(NodeImporter &b) {
   b.result(b.select(masked, 0.0, softmax(b, x, dims)));
 }
 
+/// Whether each element is among the tested ones: every pair is compared.
+void isIn(NodeImporter &b) {
+  Operand elements = b.operand(0), tested = b.operand(1);
+  Type type = b.promote({elements, tested});
+  Value column = b.operandAs(elements, type), row = b.operandAs(tested, type);
+  column = b.reshape(column, {b.numElements(column), 1});
+  row = b.reshape(row, {1, b.numElements(row)});
+  Value found = b.reduce(ReduceKind::Or, b.compare(ComparePredicate::Eq, column, row), {1});
+  if (b.boolean(3))
+    found = b.logicalNot(found);
+  if (b.expectElements(found, b.resultShape(0)))
+    b.result(b.reshape(found, b.resultShape(0)));
+}
+
 constexpr Registration kImporters[] = {
     {"aten.sum.default", "Td", reduction<ReduceKind::Sum, -1, -1>},
     {"aten.sum.dim_IntList", "TlBd", reduction<ReduceKind::Sum, 1, 2>},
@@ -256,6 +271,9 @@ constexpr Registration kImporters[] = {
     {"aten.dist.default", "TTS!", distance},
     {"aten.count_nonzero.default", "Ti", countNonzero<false>},
     {"aten.count_nonzero.dim_IntList", "TL", countNonzero<true>},
+    {"aten.isin.Tensor_Tensor", "TTBB", isIn},
+    {"aten.isin.Tensor_Scalar", "TSBB", isIn},
+    {"aten.isin.Scalar_Tensor", "STBB", isIn},
     {"aten.trace.default", "T", trace},
     {"aten.cumsum.default", "TId", scan<ReduceKind::Sum>},
     {"aten.cumprod.default", "TId", scan<ReduceKind::Prod>},

@@ -12,7 +12,8 @@ def FormKernelsPass : Pass<"neuron-kernels-form", "::mlir::func::FuncOp"> {
     Changes: every computation moves into a `neuron.kernel`; what is left in the function are kernels, dense constants and
     views of the results. Operations join the kernel of their producers when one iteration space holds them all, the tiles
     fit on chip and the estimated time does not grow; views between them become part of the space, views of buffers become
-    addresses. Index reductions and scans over rows that do not fit on chip are rewritten into ones that do (LongRows.h).
+    addresses. Index reductions and scans over rows that do not fit on chip are rewritten into ones that do (LongRows.h),
+    scatters into ones whose rows may move in any order within a block (OrderScatters.h).
 
     Requires: the contract of the graph phase (VerifyGraph).
 
@@ -43,7 +44,7 @@ def VerifyKernelsPass : Pass<"neuron-kernels-verify", "::mlir::func::FuncOp"> {
 
     Guarantees: (k1) the function holds kernels, dense constants, views of kernel results and a return only; (k2) a kernel's
     inputs are function arguments, constants or kernel results; (k3) each returned value is a kernel result, a view of one, or has
-    no elements.
+    no elements; (k4) scatters are `blocked`.
 
     Fails when: a clause is broken; the message names the clause.
 

@@ -220,7 +220,7 @@ using AttentionResults = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tens
 AttentionResults attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
                            const std::optional<at::Tensor> &bias, double dropout, bool causal, bool debugMask,
                            std::optional<double> scale) {
-  static EagerOverload &overload = functionalOverload("aten::_scaled_dot_product_fused_attention_overrideable", 2);
+  static EagerOverload &overload = functionalOverload("aten::_scaled_dot_product_fused_attention_overrideable", "", 2);
   torch::jit::Stack stack{query,   key,    value,     bias && bias->defined() ? c10::IValue(*bias) : c10::IValue(),
                           dropout, causal, debugMask, scale ? c10::IValue(*scale) : c10::IValue()};
   TORCH_CHECK(overload.tryCall(&stack), "scaled_dot_product_attention: not supported by the device for query ",
@@ -238,7 +238,7 @@ attentionBackward(const at::Tensor &gradient, const at::Tensor &query, const at:
                   c10::SymInt keys, double dropout, bool causal, const at::Tensor &, const at::Tensor &,
                   std::optional<double> scale) {
   static EagerOverload &overload =
-      functionalOverload("aten::_scaled_dot_product_fused_attention_overrideable_backward", 3);
+      functionalOverload("aten::_scaled_dot_product_fused_attention_overrideable_backward", "", 3);
   torch::jit::Stack stack{gradient,
                           query,
                           key,

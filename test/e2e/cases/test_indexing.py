@@ -36,6 +36,7 @@ def test_reads(dtype):
             case("many", lambda x, i: x[i], wide, picks(20, 300)),
             case("computed", lambda x, i: (x * x)[i + 1], wide if dtype != BOOL else wide.to(I32), picks(19, 5)),
             case("part", lambda x, i: x[2:, ::2][i], wide, picks(18, 4)),
+            case("isin", lambda x, i: (torch.isin(i, i[:2]), torch.isin(i, 3), torch.isin(i, i[1:], invert=True)), x, i),
             case("none", lambda x, i: x[i[:0]], wide, i),
         ]
     )
@@ -113,8 +114,8 @@ OUT_OF_RANGE = {
     "inner": (lambda x, i: x[:, i], (4, 20, 3), [20]),
     "one row": (lambda x, i: x[i], (1, 30), [1]),
     "part": (lambda x, i: x[:10, :5][i], (20, 30), [10]),
-    "pairs": (lambda x, i: x[i[0], i[1]], (20, 3), [0, 3]),
-    "beyond 64 bits": (lambda x, i: x[i[0], i[1]], (20, 4), [2**62, 0]),
+    "pairs": (lambda x, i: x[i[:1], i[1:]], (20, 3), [0, 3]),
+    "beyond 64 bits": (lambda x, i: x[i[:1], i[1:]], (20, 4), [2**62, 0]),
     "gather": (lambda x, i: torch.gather(x, 0, i[:, None]), (20, 3), [20]),
     "index_copy": (lambda x, i: x.index_copy_(0, i, x[:1] + 1), (20, 3), [20]),
     "index_put": (lambda x, i: x.index_put((i,), x[0]), (20, 3), [-21]),
@@ -168,7 +169,7 @@ def test_old_content_survives_a_write():
 
     def function(x, i):
         before = x.sum(0)
-        x[i] = x[:3]
+        x[i] = x[:3] * 2
         return before, x[0].clone()
 
     check(function, sample(F32, 20, 7), torch.tensor([2, 0, 5]), rtol=1e-5, atol=1e-5)
@@ -186,3 +187,17 @@ def test_gradients_by_index(name):
         "index_copy": lambda w, i: (w * 1).index_copy(0, torch.arange(3, device=w.device), w[i[:3, 0]]),
     }
     check_gradients(functions[name], sample(F32, 11, 6).requires_grad_(), picks(11, 9, 3))
+
+
+def test_padding_and_resizing_by_index():
+    """What PyTorch decomposes into reads at computed indices."""
+    image = sample(F32, 1, 3, 8, 6)
+    options = {"rtol": 1e-4, "atol": 1e-4}
+    check_all(
+        [
+            case("reflect", lambda t: F.pad(t, (2, 1), mode="reflect"), image[0], **options),
+            case("replicate", lambda t: F.pad(t, (2, 1), mode="replicate"), image[0], **options),
+            case("bicubic", lambda t: F.interpolate(t, scale_factor=2.0, mode="bicubic"), image, **options),
+        ],
+        eager=False,
+    )

@@ -32,7 +32,6 @@ OUT_OF_SCOPE = {
     "median": (lambda t: t.median(), (rows[1],), "median"),
     "cummax": (lambda t: t.cummax(1), (rows,), "cummax"),
     "bucketize": (lambda t: torch.bucketize(t, torch.linspace(0, 5, 6, device=t.device)), (rows[1],), "bucketize"),
-    "interpolate": (lambda t: F.interpolate(t, scale_factor=2.0, mode="bicubic"), (image,), "index"),
     "grid_sample": (lambda t, g: F.grid_sample(t, g, align_corners=False), (image, torch.rand(1, 4, 4, 2)), "grid_sampler_2d"),
     "fft": (lambda t: torch.fft.rfft(t).abs(), (rows[1],), "fft"),
     "kthvalue": (lambda t: t.kthvalue(2), (rows[1],), "kthvalue"),
