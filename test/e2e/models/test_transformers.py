@@ -1,0 +1,117 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""Models of the transformers library, tiny and with random weights: each compiled as one graph, compared with the CPU."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+import torch_neuronx
+
+transformers = pytest.importorskip("transformers")
+
+SIZES = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64, "intermediate_size": 128, "vocab_size": 200}
+
+
+def llama() -> torch.nn.Module:
+    config = transformers.LlamaConfig(**SIZES, num_key_value_heads=2, max_position_embeddings=64)
+    return transformers.LlamaForCausalLM(config)
+
+
+def bert() -> torch.nn.Module:
+    return transformers.BertModel(transformers.BertConfig(**SIZES, max_position_embeddings=64), add_pooling_layer=False)
+
+
+def gpt2() -> torch.nn.Module:
+    config = transformers.GPT2Config(n_embd=64, n_layer=2, n_head=4, vocab_size=200, n_positions=64)
+    return transformers.GPT2LMHeadModel(config)
+
+
+def vit() -> torch.nn.Module:
+    sizes = {name: size for name, size in SIZES.items() if name != "vocab_size"}
+    config = transformers.ViTConfig(**sizes, image_size=32, patch_size=8)
+    return transformers.ViTModel(config, add_pooling_layer=False)
+
+
+MODELS = {"llama": llama, "bert": bert, "gpt2": gpt2, "vit": vit}
+CAUSAL = {"llama": llama, "gpt2": gpt2}
+
+
+def make(name: str) -> tuple[torch.nn.Module, torch.nn.Module, torch.Tensor]:
+    """A model on the CPU, its copy on the device, and an input."""
+    torch.manual_seed(0)
+    host = MODELS[name]().eval()
+    with torch.no_grad():
+        # Fresh norms make losses whose gradients vanish.
+        for parameter in host.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    data = torch.randn(2, 3, 32, 32) if name == "vit" else torch.randint(0, 200, (2, 17))
+    torch._dynamo.reset()
+    torch_neuronx.clear_op_tracking()
+    return host, copy.deepcopy(host).to("neuron"), data
+
+
+def output(model, data: torch.Tensor) -> torch.Tensor:
+    caching = {} if isinstance(data, torch.Tensor) and data.is_floating_point() else {"use_cache": False}
+    return model(data, **caching)[0]
+
+
+def whole(model):
+    return torch.compile(model, backend="neuron", fullgraph=True, dynamic=False)
+
+
+@pytest.mark.parametrize("compiled", (False, True), ids=("eager", "compiled"))
+@pytest.mark.parametrize("name", MODELS)
+def test_training_step(name, compiled):
+    """The output, and the gradient of every parameter; nothing runs on the CPU."""
+    host, device, data = make(name)
+    want = output(host, data)
+    got = output(whole(device) if compiled else device, data.to("neuron"))
+    torch.testing.assert_close(got.detach().cpu(), want.detach(), rtol=1e-4, atol=1e-4)
+    want.pow(2).mean().backward()
+    got.pow(2).mean().backward()
+    largest = max(parameter.grad.abs().max().item() for parameter in host.parameters() if parameter.grad is not None)
+    for (parameter_name, actual), expected in zip(device.named_parameters(), host.parameters(), strict=True):
+        assert (actual.grad is None) == (expected.grad is None), parameter_name
+        if expected.grad is not None:
+            torch.testing.assert_close(actual.grad.cpu(), expected.grad, rtol=1e-3, atol=1e-4 * largest,
+                                       msg=lambda text, of=parameter_name: f"{of}: {text}")
+    assert not torch_neuronx.get_fallback_ops()
+
+
+def greedy(model, run, prompt: torch.Tensor, steps: int) -> list[list[int]]:
+    """Tokens by argmax with a static key-value cache, which every step writes into."""
+    cache = transformers.StaticCache(config=model.config, max_cache_len=24)
+    position = torch.arange(prompt.shape[1], device=prompt.device)
+    tokens, found = prompt, []
+    with torch.no_grad():
+        for _ in range(steps):
+            logits = run(input_ids=tokens, past_key_values=cache, cache_position=position, use_cache=True).logits
+            tokens = logits[:, -1:].argmax(-1)
+            position = position[-1:] + 1
+            found.append(tokens.cpu())
+    return torch.cat(found, 1).tolist()
+
+
+@pytest.mark.parametrize("compiled", (False, True), ids=("eager", "compiled"))
+@pytest.mark.parametrize("name", CAUSAL)
+def test_greedy_generation(name, compiled):
+    """The same tokens as the CPU; two compilations, for the prompt and for one token."""
+    host, device, data = make(name)
+    prompt = data[:, :5]
+    want = greedy(host, host, prompt, 8)
+    assert greedy(device, whole(device) if compiled else device, prompt.to("neuron"), 8) == want
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_generate(name):
+    """generate() with a cache that grows."""
+    host, device, data = make(name)
+    arguments = {"max_new_tokens": 6, "do_sample": False, "pad_token_id": 0}
+    want = host.generate(data[:, :5], attention_mask=torch.ones(2, 5, dtype=torch.int64), **arguments)
+    prompt = data[:, :5].to("neuron")
+    got = device.generate(prompt, attention_mask=torch.ones_like(prompt), **arguments)
+    assert got.tolist() == want.tolist()
