@@ -30,7 +30,7 @@ private:
   std::array<int64_t, isa::kNumStreams> loadOf(Block &block) {
     std::array<int64_t, isa::kNumStreams> load = {};
     for (Operation &op : block)
-      if (nisa::isInstruction(&op) && !isa<nisa::DmaCopyOp>(op)) {
+      if (nisa::isInstruction(&op) && !isa<nisa::DmaCopyOp, nisa::DmaTransposeOp>(op)) {
         isa::Engine engine = nisa::getEngine(&op);
         load[isa::streamIndex(engine)] += isa::computeCost(model, engine, nisa::getCode(&op)).occupancyPs;
       }
@@ -49,7 +49,7 @@ private:
       }
       if (!nisa::isInstruction(&op))
         continue;
-      if (!isa<nisa::DmaCopyOp>(op)) {
+      if (!isa<nisa::DmaCopyOp, nisa::DmaTransposeOp>(op)) {
         for (nisa::SlotBuffer slot : nisa::getSlotBuffers(&op))
           if (!slot.isScalar && slot.slot == 0)
             writer[slot.buffer] = &op;
@@ -57,15 +57,22 @@ private:
       }
       SmallVector<nisa::SlotBuffer> slots = nisa::getSlotBuffers(&op);
       bool isStore = nisa::getSpace(slots[0].buffer) == MemorySpace::Hbm;
-      assign(&op, isStore ? storeEngine(slots[1].buffer, load, writer, inLoop) : isa::Engine::Sync);
+      assign(&op, isStore ? storeEngine(&op, slots[1].buffer, load, writer, inLoop) : isa::Engine::Sync);
     }
   }
 
-  isa::Engine storeEngine(Value source, const std::array<int64_t, isa::kNumStreams> &load,
+  isa::Engine storeEngine(Operation *op, Value source, const std::array<int64_t, isa::kNumStreams> &load,
                           const llvm::DenseMap<Value, Operation *> &writer, bool inLoop) {
     if (nisa::getSpace(source) == MemorySpace::Hbm || !inLoop)
       return isa::Engine::Sync;
     int64_t scalar = load[isa::streamIndex(isa::Engine::Scalar)], gpsimd = load[isa::streamIndex(isa::Engine::Gpsimd)];
+    // GpSimd generates descriptors itself: of many short pieces it makes fewer than the DMA engines could move. A few are
+    // made in the time that the transfer takes to start.
+    isa::Instruction code = nisa::getCode(op);
+    code.dgeMode = isa::DgeMode::Software;
+    isa::DmaCost cost = isa::dmaCost(model, isa::Engine::Gpsimd, code);
+    if (cost.generatorPs > std::max(cost.dataPs(), model.dma().dispatchSwdgePs))
+      return isa::Engine::Scalar;
     if (gpsimd == 0)
       return isa::Engine::Gpsimd;
     if (Operation *producer = writer.lookup(source)) {

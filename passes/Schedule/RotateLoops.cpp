@@ -32,7 +32,7 @@ struct RotateLoopsPass : neuron::impl::RotateLoopsPassBase<RotateLoopsPass> {
         continue;
       isa::Engine engine = nisa::getEngine(&op);
       isa::Instruction code = nisa::getCode(&op);
-      if (isa<nisa::DmaCopyOp>(op)) {
+      if (isa<nisa::DmaCopyOp, nisa::DmaTransposeOp>(op)) {
         isa::DmaCost cost = isa::dmaCost(model, engine, code);
         dma += cost.dataPs();
         latency += cost.dispatchPs + cost.dataPs() + cost.completionPs;
@@ -77,7 +77,7 @@ struct RotateLoopsPass : neuron::impl::RotateLoopsPassBase<RotateLoopsPass> {
         bool innermost = true, moves = false;
         for (Operation &op : loop.getCopies().front().front()) {
           innermost &= !isa<nisa::LoopOp>(op);
-          moves |= isa<nisa::DmaCopyOp>(op);
+          moves |= isa<nisa::DmaCopyOp, nisa::DmaTransposeOp>(op);
         }
         if (innermost && moves && loop.getTrips() > 1 && loop.getCopies().size() == 1)
           loops.push_back(loop);

@@ -225,7 +225,7 @@ static int64_t occupancy(ArrayRef<Choice> choices) {
 int64_t Balancer::transferTime() const {
   int64_t time = 0;
   for (Operation &op : *builder.getInsertionBlock())
-    if (isa<nisa::DmaCopyOp>(op))
+    if (isa<nisa::DmaCopyOp, nisa::DmaTransposeOp>(op))
       time += isa::dmaCost(model, nisa::getEngine(&op), nisa::getCode(&op)).dataPs();
   return time;
 }

@@ -460,8 +460,10 @@ Choice InstructionWriter::transfer() const {
 }
 
 void InstructionWriter::dma(Location loc, const TileRef &tile, Value hbm, isa::HbmPattern pattern,
-                            const nisa::HbmTerms &terms, bool isLoad) {
+                            const nisa::HbmTerms &terms, bool isLoad, bool transposes) {
   auto [engine, code, tiles, scalars, occupancy] = transfer();
+  if (transposes)
+    code.opcode = isa::Opcode::DmaTranspose;
   unsigned tileSlot = isLoad ? 0 : 1;
   code.tiles[tileSlot] = tile.pattern();
   code.hbm[isLoad ? 1 : 0] = pattern;

@@ -69,8 +69,9 @@ public:
                     AluOp compare, float onFalse);
   void loadStationary(Location loc, const TileRef &src, bool oneZero);
   void matmul(Location loc, const TileRef &dst, const TileRef &moving, bool accumulate, bool oneZero, bool transpose);
+  /// `transposes` (loads only): the innermost dimension of the pattern is across the partitions.
   void dma(Location loc, const TileRef &tile, Value hbm, ::neuroncore::isa::HbmPattern pattern,
-           const nisa::HbmTerms &terms, bool isLoad);
+           const nisa::HbmTerms &terms, bool isLoad, bool transposes = false);
 
   /// A transfer without operands: who triggers it and how, before the schedule phase decides.
   Choice transfer() const;

@@ -30,12 +30,17 @@ private:
   LogicalResult selectBlock(Block &block);
   LogicalResult selectOp(Operation *op);
   LogicalResult selectLoop(scf::ForOp loop);
-  LogicalResult selectLoad(LoadOp op);
-  LogicalResult selectStore(StoreOp op);
-  LogicalResult selectHbmCopy(HbmCopyOp op);
   LogicalResult selectView(Operation *op);
   LogicalResult unsupported(Operation *op, const Twine &why);
   void flush();
+
+  // Transfers (TransferSelection.cpp)
+  LogicalResult selectLoad(LoadOp op);
+  LogicalResult selectStore(StoreOp op);
+  LogicalResult selectHbmCopy(HbmCopyOp op);
+  /// How long the busiest DMA engine takes.
+  int64_t transferPs(const TileRef &tile, const ::neuroncore::isa::HbmPattern &pattern, bool isLoad,
+                     bool transposes = false) const;
 
   // Values
   static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
@@ -92,6 +97,8 @@ private:
   LogicalResult selectArgReduce(ArgReduceOp op);
   LogicalResult selectScan(ScanOp op);
   LogicalResult selectAccumulate(AccumulateOp op);
+  /// A sum over partitions whose only user adds it to an accumulator in PSUM: it is written with the accumulation.
+  bool isAccumulatedSum(Operation *op) const;
   LogicalResult combine(Location loc, ReduceKind kind, Type element, const TileRef &dst, const TileRef &lhs,
                         const TileRef &rhs);
 
