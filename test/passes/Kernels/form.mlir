@@ -336,3 +336,17 @@ func.func @random_numbers_stored_in_columns(%state: tensor<2xi64> {neuron.role =
   %z = neuron.unary <exp> %s : tensor<40x50xf32> -> tensor<40x50xf32>
   return %y, %z : tensor<40x50xf32>, tensor<40x50xf32>
 }
+
+// -----
+
+// A row of five dimensions that no step joins is put in order in a kernel of its own.
+// CHECK-LABEL: func.func @index_of_permuted
+func.func @index_of_permuted(%x: tensor<5x6x7x8x9xf32>) -> tensor<1x1x1x1x1xi64> {
+  // CHECK: neuron.kernel
+  // CHECK: neuron.unary <copy>
+  // CHECK: neuron.kernel
+  // CHECK: neuron.arg_reduce <max>
+  %t = neuron.transpose %x permutation [4, 2, 0, 3, 1] : tensor<5x6x7x8x9xf32> -> tensor<9x7x5x8x6xf32>
+  %a = neuron.arg_reduce <max> %t dims [0, 1, 2, 3, 4] : tensor<9x7x5x8x6xf32> -> tensor<1x1x1x1x1xi64>
+  return %a : tensor<1x1x1x1x1xi64>
+}
