@@ -88,7 +88,9 @@ std::optional<IterationSpace> IterationSpace::build(ArrayRef<Operation *> ops, A
         return std::nullopt;
       }
       access.offset = layout->offset;
-      access.strides = linearize(*domain, dimOf, numDims, domain->getReadAxes(operand), layout->strides);
+      access.strides = isa<RandomOp>(op)
+                           ? SmallVector<int64_t>(numDims, 0)
+                           : linearize(*domain, dimOf, numDims, domain->getReadAxes(operand), layout->strides);
       space.readIndex[&operand] = space.reads.size();
       space.reads.push_back(std::move(access));
     }

@@ -243,9 +243,11 @@ bool KernelDomain::finalize(ArrayRef<Operation *> ops, std::string *why) {
     entry.second.assign(leaves.begin(), leaves.end());
   }
   for (Operation *op : ops) {
-    for (OpOperand &operand : op->getOpOperands())
-      for (Atom atom : flatten(operandAxes[&operand]))
-        order.insert(atom);
+    // The state of a random number generator is whole wherever it is needed; nothing iterates over it.
+    if (!isa<RandomOp>(op))
+      for (OpOperand &operand : op->getOpOperands())
+        for (Atom atom : flatten(operandAxes[&operand]))
+          order.insert(atom);
     for (Value result : op->getResults())
       for (Atom atom : flatten(resultAxes[result]))
         order.insert(atom);

@@ -1,11 +1,14 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A plan is found by trying: each dimension that no on-chip reduction needs is a candidate for the partitions, the
-// dimension that most bytes are contiguous along is wanted on the free axis (it may be split to serve both), tile sizes
-// come from the SBUF budget, and the machine model's DMA and instruction costs choose among the candidates.
+// A plan is found by trying: each dimension that no on-chip reduction needs is a candidate for the partitions, each
+// dimension that many bytes are contiguous along is wanted on the free axis (it may be split to serve both), tile sizes
+// come from the SBUF budget, small tiles take in dimensions that would be loops, and the machine model's DMA and
+// instruction costs choose among the candidates.
 
 #include "lib/Analysis/TilePlan.h"
+
+#include <limits>
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -44,15 +47,19 @@ private:
 
 class Planner {
 public:
-  Planner(const IterationSpace &space, const MachineModel &model)
-      : base(space), model(model), dependences(space) {}
+  Planner(const IterationSpace &space, const MachineModel &model) : base(space), model(model), dependences(space) {}
 
   std::optional<TilePlan> run(std::string *why);
 
 private:
   void classifyReductions();
-  int innermostDim() const;
+  void classifyReads();
+  SmallVector<int> innermostDims() const;
   void consider(int partition, int inner, bool split);
+  bool isFeasible(TilePlan &plan, bool choosesTiles);
+  void widen(const TilePlan &start, const TilePlan &completed, bool isComplete);
+  std::pair<int64_t, int64_t> tileRange(const TilePlan &plan, int d) const;
+  void orderFree(TilePlan &plan) const;
   bool complete(TilePlan &plan);
   bool orderLoops(TilePlan &plan);
   bool storesAreDistinct(const TilePlan &plan);
@@ -60,16 +67,15 @@ private:
   int64_t tileElements(const TilePlan &plan, DimMask mask) const;
   void estimate(TilePlan &plan);
   int64_t liveBytes(const TilePlan &plan) const;
-  double accessNs(const TilePlan &plan, const HbmAccess &access) const;
+  double accessNs(const TilePlan &plan, const HbmAccess &access, bool &strided) const;
   int64_t visits(const TilePlan &plan, DimMask mask) const;
 
   const IterationSpace &base;
   const MachineModel &model;
   Dependences dependences;
   llvm::DenseSet<Operation *> resident;
-  DimMask residentDims = 0;    // must lie entirely on the free axis
-  DimMask accumulatedDims = 0; // ended by other reductions
-  bool sumsPartitions = false; // some float sum may run across partitions and keep free dimensions
+  DimMask residentDims = 0;         // must lie entirely on the free axis
+  SmallVector<bool> isFirstOfClass; // of the reads: nobody before reads the same elements
   std::optional<TilePlan> best;
   std::string reason = "no dimension fits on chip";
 };
@@ -113,19 +119,18 @@ void Planner::classifyReductions() {
         residentDims |= base.reduced.lookup(reduce);
       }
   }
-  for (Operation *op : base.ops())
-    if (isa<ReduceOp>(op) && !resident.contains(op)) {
-      DimMask ended = base.reduced.lookup(op);
-      accumulatedDims |= ended;
-      auto reduce = cast<ReduceOp>(op);
-      if (reduce.getKind() == ReduceKind::Sum &&
-          isa<FloatType>(cast<RankedTensorType>(reduce.getType()).getElementType()))
-        sumsPartitions = true;
-    }
 }
 
-/// The dimension along which most bytes are contiguous in HBM, or -1.
-int Planner::innermostDim() const {
+/// Reads of the same elements share a load.
+void Planner::classifyReads() {
+  for (auto [index, read] : llvm::enumerate(base.reads))
+    isFirstOfClass.push_back(llvm::none_of(ArrayRef(base.reads).take_front(index), [&](const HbmAccess &other) {
+      return other.buffer == read.buffer && other.offset == read.offset && other.strides == read.strides;
+    }));
+}
+
+/// The dimensions along which bytes are contiguous in HBM, most bytes first; those of few bytes are left out.
+SmallVector<int> Planner::innermostDims() const {
   SmallVector<double> weight(base.numDims(), 0);
   auto add = [&](const HbmAccess &access) {
     DimMask mask = 0;
@@ -141,11 +146,14 @@ int Planner::innermostDim() const {
     add(access);
   for (const HbmAccess &access : base.writes)
     add(access);
-  int innermost = -1;
+  SmallVector<int> dims;
   for (auto [d, w] : llvm::enumerate(weight))
-    if (w > 0 && (innermost < 0 || w > weight[innermost]))
-      innermost = d;
-  return innermost;
+    if (w > 0)
+      dims.push_back(d);
+  llvm::stable_sort(dims, [&](int a, int b) { return weight[a] > weight[b]; });
+  while (!dims.empty() && weight[dims.back()] < weight[dims.front()] / 16)
+    dims.pop_back();
+  return dims;
 }
 
 int64_t Planner::tileElements(const TilePlan &plan, DimMask mask) const {
@@ -154,6 +162,13 @@ int64_t Planner::tileElements(const TilePlan &plan, DimMask mask) const {
     if (mask & bit(d))
       elements *= plan.tile[d];
   return elements;
+}
+
+/// A float sum, which the tensor engine computes across partitions.
+static bool isTensorSum(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce && reduce.getKind() == ReduceKind::Sum &&
+         isa<FloatType>(cast<RankedTensorType>(reduce.getType()).getElementType());
 }
 
 /// Conversions that cost nothing: instructions read 16-bit floats and small integers as f32.
@@ -166,8 +181,8 @@ static bool isFreeCast(Operation *op) {
   return to.isF32() && isa<FloatType>(from);
 }
 
-/// Bytes per partition that are live at the worst point, without rotation. A result takes over the bytes of an operand of
-/// the same size that dies with it.
+/// Bytes per partition that are live at the worst point, without rotation. A result takes over the bytes of an operand
+/// of the same size that dies with it.
 int64_t Planner::liveBytes(const TilePlan &plan) const {
   auto bytesOf = [&](DimMask mask, int64_t elementBytes) {
     return int64_t(llvm::alignTo(tileElements(plan, mask) * elementBytes, 4));
@@ -217,7 +232,8 @@ int64_t Planner::liveBytes(const TilePlan &plan) const {
         bufferOf[result] = *buffer;
         continue;
       }
-    int64_t bytes = bytesOf(space.maskOf(result), elementBytes(cast<RankedTensorType>(result.getType()).getElementType()));
+    int64_t bytes =
+        bytesOf(space.maskOf(result), elementBytes(cast<RankedTensorType>(result.getType()).getElementType()));
     bufferOf[result] = buffers.size();
     buffers.push_back({bytes, index, index});
   }
@@ -264,8 +280,9 @@ int64_t Planner::visits(const TilePlan &plan, DimMask mask) const {
   return result;
 }
 
-/// DMA engine time of all transfers of an access.
-double Planner::accessNs(const TilePlan &plan, const HbmAccess &access) const {
+/// DMA engine time of all transfers of an access. A tile may lie in SBUF in the order of its source, which instructions
+/// then walk with steps (`strided`), and DMA engines may transpose on the way in where the machine has that.
+double Planner::accessNs(const TilePlan &plan, const HbmAccess &access, bool &strided) const {
   DimMask mask = 0;
   for (auto [d, stride] : llvm::enumerate(access.strides))
     if (stride != 0)
@@ -275,10 +292,16 @@ double Planner::accessNs(const TilePlan &plan, const HbmAccess &access) const {
   if (isWrite && plan.partition >= 0 && !(mask & bit(plan.partition)))
     partitions = 1;
   int64_t elements = tileElements(plan, mask), run = 1;
+  int64_t lastDim = -1;
   for (bool grown = true; grown;) {
     grown = false;
-    for (unsigned d : plan.free)
+    for (auto [position, d] : llvm::enumerate(plan.free))
       if ((mask & bit(d)) && plan.tile[d] > 1 && std::abs(access.strides[d]) == run && access.strides[d] > 0) {
+        // A run that does not follow the tile's own order.
+        for (unsigned inner : ArrayRef(plan.free).drop_front(position + 1))
+          strided |= lastDim < 0 && (mask & bit(inner)) && plan.tile[inner] > 1;
+        strided |= lastDim >= 0 && int64_t(position) > lastDim;
+        lastDim = position;
         run *= plan.tile[d];
         grown = true;
         break;
@@ -290,17 +313,43 @@ double Planner::accessNs(const TilePlan &plan, const HbmAccess &access) const {
       std::min<int64_t>(topology.dmaEnginesPerCore, llvm::divideCeil(partitions, model.dma().partitionsPerEngine));
   double descriptors = double(partitions) * double(elements) / double(run);
   double perEngine = std::ceil(descriptors / double(engines));
-  return perEngine * model.dmaDescriptorNs(double(run) * access.elementBytes) * double(visits(plan, mask));
+  double ns = perEngine * model.dmaDescriptorNs(double(run) * access.elementBytes);
+  double efficiency = model.dma().transposeEfficiencyHbmToSbuf;
+  if (!isWrite && efficiency > 0 && partitions > 1 && elements > 1 && access.strides[plan.partition] == 1 &&
+      (access.elementBytes == 2 || access.elementBytes == 4)) {
+    double bytes = double(partitions) * double(elements) * double(access.elementBytes);
+    double transposed = bytes / double(engines) / (model.dma().engineGbpsPlanning * efficiency);
+    // The selection asks for as much of a gain.
+    if (transposed < 0.7 * ns) {
+      ns = transposed;
+      strided = false;
+    }
+  }
+  return ns * double(visits(plan, mask));
 }
 
 void Planner::estimate(TilePlan &plan) {
   plan.dmaNs = 0;
-  for (const HbmAccess &read : plan.space.reads)
-    plan.dmaNs += accessNs(plan, read);
-  for (const HbmAccess &write : plan.space.writes)
-    plan.dmaNs += accessNs(plan, write);
-  double cycles = 0;
+  double cycles = 0, transfers = 0;
   const auto &vector = model.vectorEngine();
+  auto addAccess = [&](const HbmAccess &access, DimMask mask) {
+    bool strided = false;
+    plan.dmaNs += accessNs(plan, access, strided);
+    double count = double(visits(plan, mask));
+    transfers = std::max(transfers, count);
+    if (strided)
+      cycles += model.memory().slowStrideFactor * double(tileElements(plan, mask)) * count;
+  };
+  for (auto [index, read] : llvm::enumerate(plan.space.reads))
+    if (isFirstOfClass[index])
+      addAccess(read, plan.space.maskOf(*read.read));
+  for (const HbmAccess &write : plan.space.writes) {
+    DimMask mask = 0;
+    for (auto [d, stride] : llvm::enumerate(write.strides))
+      if (stride != 0)
+        mask |= bit(d);
+    addAccess(write, mask);
+  }
   for (Operation *op : plan.space.ops()) {
     if (isa<ConstantOp>(op))
       continue;
@@ -309,10 +358,19 @@ void Planner::estimate(TilePlan &plan) {
       mask |= plan.space.maskOf(result);
     for (OpOperand &operand : op->getOpOperands())
       mask |= plan.space.maskOf(operand);
-    double perElement = isa<BinaryOp, SelectOp>(op) ? 1.5 : 1.0;
+    // Random numbers come from a routine of some hundred operations on eight cores.
+    double perElement = isa<BinaryOp, SelectOp>(op) ? 1.5 : isa<RandomOp>(op) ? 20 : 1.0;
     cycles += std::max(vector.minIiCycles, perElement * double(tileElements(plan, mask))) * double(visits(plan, mask));
+    // Across partitions the tensor engine sums floats in each tile; other reductions take a GpSimd routine at the end.
+    if (isa<ReduceOp>(op) && plan.partition >= 0 && (plan.space.reduced.lookup(op) & bit(plan.partition))) {
+      double kept = double(tileElements(plan, plan.space.maskOf(op->getResult(0))));
+      cycles += isTensorSum(op) ? kept * double(visits(plan, mask))
+                                : 32 * kept * double(visits(plan, plan.space.maskOf(op->getResult(0))));
+    }
   }
   plan.computeNs = cycles / vector.clockGhz / 1.5;
+  // Up to four iterations are under way, each with transfers on queues of its own.
+  plan.queueNs = transfers * double(model.dma().queueMinOccupancyPs) * 1e-3 / 4;
 }
 
 bool Planner::orderLoops(TilePlan &plan) {
@@ -453,8 +511,37 @@ bool Planner::placeOps(TilePlan &plan) {
   return true;
 }
 
+/// The order of the free axis follows the result (else the operand) of most bytes: stores then need no copy.
+void Planner::orderFree(TilePlan &plan) const {
+  if (plan.free.size() < 2)
+    return;
+  const HbmAccess *main = nullptr;
+  double most = 0;
+  auto weigh = [&](const HbmAccess &access) {
+    double bytes = double(access.elementBytes);
+    for (auto [d, stride] : llvm::enumerate(access.strides))
+      if (stride != 0)
+        bytes *= double(plan.space.sizes[d]);
+    bool free = llvm::any_of(plan.free, [&](unsigned d) { return access.strides[d] != 0; });
+    if (free && bytes > most) {
+      main = &access;
+      most = bytes;
+    }
+  };
+  for (const HbmAccess &write : plan.space.writes)
+    weigh(write);
+  if (!main)
+    for (const HbmAccess &read : plan.space.reads)
+      weigh(read);
+  if (!main)
+    return;
+  auto stride = [&](unsigned d) { return main->strides[d] == 0 ? INT64_MAX : std::abs(main->strides[d]); };
+  llvm::stable_sort(plan.free, [&](unsigned a, unsigned b) { return stride(a) > stride(b); });
+}
+
 bool Planner::complete(TilePlan &plan) {
   plan.resident = resident;
+  orderFree(plan);
   // Row-major index order within the dimensions of an arg_reduce.
   for (Operation *op : plan.space.ops())
     if (isa<ArgReduceOp>(op)) {
@@ -467,6 +554,21 @@ bool Planner::complete(TilePlan &plan) {
     if (isa<ScanOp>(op) && llvm::popcount(plan.space.reduced.lookup(op)) > 1) {
       reason = "a scan along a dimension that is not one stride";
       return false;
+    }
+  // The routine numbers the elements of a row one by one.
+  for (Operation *op : plan.space.ops())
+    if (isa<RandomOp>(op)) {
+      const IndexFunction &index = plan.space.indices.find(op)->second;
+      int64_t expected = 1;
+      for (unsigned d : llvm::reverse(plan.free)) {
+        if (plan.tile[d] == 1 || index.coefficients[d] == 0)
+          continue;
+        if (index.coefficients[d] != expected) {
+          reason = "random numbers out of order";
+          return false;
+        }
+        expected *= plan.tile[d];
+      }
     }
   if (plan.free.empty()) {
     // A tile always has a free axis, if only of one element.
@@ -499,7 +601,6 @@ bool Planner::complete(TilePlan &plan) {
 /// Tries partition dimension `partition` (-1: none) with `inner` on the free axis (-1: none, or already resident). With
 /// `split`, inner is split into partitions x free.
 void Planner::consider(int partition, int inner, bool split) {
-  const int64_t usable = model.memory().sbufUsableBytesPerPartition;
   const int64_t maxPartitions = model.memory().partitions;
   bool tilesInner = inner >= 0 && !(residentDims & bit(inner));
   int64_t innerSize = inner >= 0 ? base.sizes[inner] : 1;
@@ -550,36 +651,156 @@ void Planner::consider(int partition, int inner, bool split) {
       plan.tile[innerDim] = split ? extent : std::min(extent, innerSize);
       plan.free.push_back(innerDim);
     }
-    // Other small dimensions ride along on the free axis instead of looping, outermost of the free ones.
-    if (!complete(plan))
-      continue;
-    // Leave room for a second copy of everything where the tile size is ours to choose.
-    if (tilesInner && 2 * plan.sbufBytes > usable * 8 / 10 && extent > 1)
-      continue;
-    // A column sum accumulates in PSUM: two accumulators of f32 must fit.
-    bool partitionEnds = plan.partition >= 0 && (accumulatedDims & bit(split ? unsigned(inner) : unsigned(partition)));
-    if (sumsPartitions && partitionEnds && tilesInner && plan.tile[innerDim] * 4 > model.memory().psumBytesPerPartition / 2)
-      continue;
-    if (!best || plan.costNs() < best->costNs() * 0.999)
+    TilePlan start = plan;
+    bool feasible = isFeasible(plan, tilesInner && extent > 1);
+    widen(start, plan, feasible);
+    if (feasible && (!best || plan.costNs() < best->costNs() * 0.999))
       best = std::move(plan);
+  }
+}
+
+/// Completes the plan and checks what depends on the sizes of tiles that are ours to choose.
+bool Planner::isFeasible(TilePlan &plan, bool choosesTiles) {
+  if (!complete(plan))
+    return false;
+  if (!choosesTiles)
+    return true;
+  // Leave room for a second copy of everything where the tile size is ours to choose.
+  if (2 * plan.sbufBytes > model.memory().sbufUsableBytesPerPartition * 8 / 10)
+    return false;
+  // A column sum accumulates in PSUM: two accumulators of f32 must fit.
+  for (Operation *op : plan.space.ops()) {
+    if (isTensorSum(op) && !resident.contains(op) && plan.partition >= 0 &&
+        (plan.space.reduced.lookup(op) & bit(plan.partition)) &&
+        tileElements(plan, plan.space.maskOf(op->getResult(0))) * 4 > model.memory().psumBytesPerPartition / 2)
+      return false;
+  }
+  return true;
+}
+
+/// Free elements of the values that depend on dimension `d` (-1: of all): the least and the most.
+std::pair<int64_t, int64_t> Planner::tileRange(const TilePlan &plan, int d) const {
+  int64_t least = INT64_MAX, most = 1;
+  auto add = [&](DimMask mask) {
+    if (d >= 0 && !(mask & bit(d)))
+      return;
+    int64_t elements = tileElements(plan, mask);
+    least = std::min(least, elements);
+    most = std::max(most, elements);
+  };
+  for (const HbmAccess &read : plan.space.reads)
+    add(plan.space.maskOf(*read.read));
+  for (Operation *op : plan.space.ops())
+    for (Value result : op->getResults())
+      add(plan.space.maskOf(result));
+  return {least, most};
+}
+
+/// Dimensions that would be loops around small tiles join the free axis, whole or in part, as long as that helps; those
+/// that are too many for loops have to. `start` has roles and tile sizes only, `completed` is the same plan after
+/// isFeasible.
+void Planner::widen(const TilePlan &start, const TilePlan &completed, bool isComplete) {
+  constexpr int64_t kSmallTile = 2048; // elements; above, neither instructions nor transfers are ruled by fixed costs
+  constexpr size_t kMaxFree = ::neuroncore::isa::kMaxFreeDims, kMaxLoops = ::neuroncore::isa::kMaxHbmTerms;
+  auto loops = [](const TilePlan &plan) {
+    SmallVector<unsigned> dims;
+    for (unsigned d = 0; d < plan.space.numDims(); ++d)
+      if (plan.roles[d] == TilePlan::Role::Loop && plan.space.sizes[d] > 1)
+        dims.push_back(d);
+    return dims;
+  };
+  auto numLoops = [](const TilePlan &plan) {
+    size_t count = 0;
+    for (unsigned d = 0; d < plan.space.numDims(); ++d)
+      count += plan.tile[d] < plan.space.sizes[d] || (int(d) == plan.splitOuter && plan.leftover);
+    return count;
+  };
+  auto with = [](TilePlan plan, unsigned d, int64_t extent) {
+    plan.roles[d] = TilePlan::Role::Free;
+    plan.tile[d] = extent;
+    plan.free.push_back(d);
+    return plan;
+  };
+  TilePlan base = start;
+  double cost = isComplete ? completed.costNs() : std::numeric_limits<double>::infinity();
+  auto offer = [&](const TilePlan &plan) {
+    TilePlan trial = plan;
+    // Steps between elements of a tile are 16-bit.
+    if (tileRange(plan, -1).second > INT16_MAX || !isFeasible(trial, /*choosesTiles=*/true) ||
+        trial.costNs() >= cost * 0.99)
+      return false;
+    cost = trial.costNs();
+    if (!best || cost < best->costNs() * 0.999)
+      best = std::move(trial);
+    return true;
+  };
+  if (numLoops(base) > kMaxLoops) {
+    while (numLoops(base) > kMaxLoops && base.free.size() < kMaxFree) {
+      SmallVector<unsigned> dims = loops(base);
+      if (dims.empty())
+        return;
+      unsigned least = *std::min_element(
+          dims.begin(), dims.end(), [&](unsigned a, unsigned b) { return base.space.sizes[a] < base.space.sizes[b]; });
+      base = with(std::move(base), least, base.space.sizes[least]);
+    }
+    if (!offer(base))
+      return;
+  }
+  while (base.free.size() < kMaxFree) {
+    std::optional<TilePlan> next;
+    auto consider = [&](TilePlan plan) {
+      if (offer(plan))
+        next = std::move(plan);
+    };
+    for (unsigned d : loops(base)) {
+      if (tileRange(base, d).first >= kSmallTile)
+        continue;
+      for (int64_t extent = base.space.sizes[d]; extent > 1; extent = int64_t(llvm::bit_floor(uint64_t(extent - 1))))
+        if (extent <= INT16_MAX)
+          consider(with(base, d, extent));
+    }
+    // Several elements of the partition dimension in each partition: longer runs where only data moves. A reduction's
+    // result is best one per partition, where instructions take it as a scalar.
+    if (base.splitOuter < 0 && base.partition >= 0 && !base.free.empty() && base.space.reduced.empty() &&
+        tileRange(base, base.partition).first < kSmallTile)
+      for (int64_t inner : {32, 16, 8, 4, 2}) {
+        int64_t size = base.space.sizes[base.partition], partitions = model.memory().partitions;
+        if (size % inner != 0 || size / inner < partitions)
+          continue;
+        TilePlan plan = base;
+        unsigned added = plan.space.splitDim(plan.partition, inner);
+        plan.roles.push_back(TilePlan::Role::Free);
+        plan.tile.push_back(inner);
+        plan.free.push_back(added);
+        plan.tile[plan.partition] = std::min(partitions, size / inner);
+        consider(std::move(plan));
+      }
+    if (!next)
+      return;
+    base = std::move(*next);
   }
 }
 
 std::optional<TilePlan> Planner::run(std::string *why) {
   classifyReductions();
-  int inner = innermostDim();
-  bool innerResident = inner >= 0 && (residentDims & bit(inner));
+  classifyReads();
+  SmallVector<int> inner = innermostDims();
+  // Rows that are resident lie on the free axis anyway.
+  bool residentInner = llvm::any_of(inner, [&](int d) { return residentDims & bit(d); });
+  llvm::erase_if(inner, [&](int d) { return residentDims & bit(d); });
   bool any = false;
   for (unsigned d = 0; d < base.numDims(); ++d) {
     if (residentDims & bit(d))
       continue;
     any = true;
-    if (int(d) == inner) {
+    bool own = llvm::is_contained(inner, int(d));
+    if (residentInner || inner.empty() || own)
       consider(d, -1, false);
+    if (own)
       consider(d, d, true);
-    } else {
-      consider(d, innerResident ? -1 : inner, false);
-    }
+    for (int other : inner)
+      if (other != int(d))
+        consider(d, other, false);
   }
   if (!any)
     consider(-1, -1, false);

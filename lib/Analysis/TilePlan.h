@@ -53,7 +53,12 @@ struct TilePlan {
 
   /// Estimates from the machine model (ns; used to compare plans only).
   double dmaNs = 0, computeNs = 0;
-  double costNs() const { return std::max(dmaNs, computeNs) + 0.2 * std::min(dmaNs, computeNs); }
+  /// What the fixed time of transfers takes at least, however small they are.
+  double queueNs = 0;
+  double costNs() const {
+    double busy = std::max(dmaNs, computeNs) + 0.2 * std::min(dmaNs, computeNs);
+    return std::max(busy, queueNs) + 0.1 * std::min(busy, queueNs);
+  }
   /// Bytes per partition that are live at once, without rotation.
   int64_t sbufBytes = 0;
 

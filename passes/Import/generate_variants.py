@@ -106,7 +106,11 @@ def check(known: dict[str, str]) -> None:
     for name, letters in known.items():
         expected, outs = signature(overload(name)._schema)
         expected += "_" * outs
-        if expected != letters:
+        # Graphs have None where AOTAutograd drops a tensor that the schema demands.
+        accepts = len(expected) == len(letters) and all(
+            mine in (theirs, theirs.lower()) for mine, theirs in zip(letters, expected, strict=True)
+        )
+        if not accepts:
             wrong.append(f"{name}: expected {expected} but got {letters}")
     if wrong:
         sys.exit("\n".join(wrong))

@@ -4,10 +4,13 @@
 // Greedy in program order: an operation tries to join all kernels that produce its operands, then fewer. A merge is
 // taken when the union has a common iteration space and a tile plan, makes no cycle among kernels, and its estimated
 // time is not above that of its parts. Work per trial is linear in the kernel's operations, which maxOps bounds.
+// Operations that can join one kernel only are tried together, twice as many each time, so that a chain costs a few
+// trials and not one per operation.
 
 #include "passes/Kernels/Grouping.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -191,6 +194,68 @@ void Grouping::absorb(ArrayRef<unsigned> united, Operation *op, SmallVector<Oper
     }
 }
 
+/// Operations after `start` that need nothing but `group`, each other and buffers, `limit` at most. What needs the
+/// group and another kernel as well ends the search: it may want to unite the two before anything else joins.
+SmallVector<Operation *> Grouping::followers(unsigned group, size_t start, size_t limit) const {
+  SmallVector<Operation *> found;
+  llvm::SmallPtrSet<Operation *, 16> chosen;
+  size_t last = std::min(work.size(), start + 4 * limit);
+  for (size_t index = start; index < last && found.size() < limit; ++index) {
+    Operation *op = work[index];
+    if (groupOf.contains(op))
+      continue;
+    bool needsGroup = false, needsOthers = !canFuse(op);
+    for (Value operand : op->getOperands()) {
+      Operation *producer = viewSource(operand).getDefiningOp();
+      if (!producer || isa<ConstantOp, IotaOp>(producer))
+        continue;
+      auto it = groupOf.find(producer);
+      bool own = chosen.contains(producer) || (it != groupOf.end() && it->second == group);
+      (own ? needsGroup : needsOthers) = true;
+    }
+    if (needsGroup && needsOthers)
+      break;
+    if (!needsGroup)
+      continue;
+    found.push_back(op);
+    chosen.insert(op);
+  }
+  return found;
+}
+
+/// Lets the followers of a group join it many at a time. The last one of a refused number is left to be placed by
+/// itself.
+void Grouping::extend(unsigned group, size_t start) {
+  for (size_t limit = 2; limit >= 2;) {
+    SmallVector<Operation *> batch = followers(group, start, limit);
+    if (batch.size() < 2)
+      return;
+    SmallVector<Operation *> ops = groups[group].ops;
+    llvm::append_range(ops, batch);
+    std::optional<double> cost;
+    if (ops.size() <= maxOps) {
+      llvm::sort(ops, [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
+      cost = costOf(ops, nullptr);
+    }
+    // No kernel is faster than its overhead, so most often the operations need not be costed by themselves.
+    double separate = groups[group].costNs + kKernelOverheadNs * double(batch.size());
+    if (cost && *cost > separate) {
+      separate = groups[group].costNs;
+      for (Operation *op : batch)
+        separate += costOf(op, nullptr).value_or(1e30);
+    }
+    if (cost && *cost <= separate) {
+      for (Operation *op : batch)
+        groupOf[op] = group;
+      groups[group].ops = std::move(ops);
+      groups[group].costNs = *cost;
+      limit *= 2;
+    } else {
+      limit = batch.size() / 2;
+    }
+  }
+}
+
 bool Grouping::tryMerge(ArrayRef<unsigned> united, Operation *op) {
   size_t total = op ? 1 : 0;
   double separate = 0;
@@ -286,14 +351,18 @@ void Grouping::mergeSiblings() {
 
 void Grouping::run() {
   unsigned index = 0;
-  SmallVector<Operation *> work;
   for (Operation &op : function.getBody().front()) {
     position[&op] = index++;
     if (!isView(&op) && !isa<ConstantOp, IotaOp>(op) && !op.hasTrait<OpTrait::IsTerminator>())
       work.push_back(&op);
   }
-  for (Operation *op : work)
+  for (auto [number, op] : llvm::enumerate(work)) {
+    if (groupOf.contains(op))
+      continue;
     place(op);
+    if (canFuse(op))
+      extend(groupOf.lookup(op), number + 1);
+  }
   mergeSiblings();
 }
 

@@ -42,6 +42,8 @@ private:
   void place(Operation *op);
   bool tryMerge(ArrayRef<unsigned> groups, Operation *op);
   bool makesCycle(ArrayRef<unsigned> groups, Operation *op) const;
+  SmallVector<Operation *> followers(unsigned group, size_t start, size_t limit) const;
+  void extend(unsigned group, size_t start);
   void mergeSiblings();
   void absorb(ArrayRef<unsigned> groups, Operation *op, SmallVector<Operation *> ops, double costNs);
   std::optional<double> costOf(ArrayRef<Operation *> ops, std::string *why) const;
@@ -52,6 +54,7 @@ private:
   const ::neuroncore::target::MachineModel &model;
   unsigned maxOps;
   bool explain;
+  SmallVector<Operation *> work; // what is to be placed, in program order
   llvm::DenseMap<Operation *, unsigned> position;
   llvm::DenseMap<Operation *, unsigned> groupOf;
   SmallVector<Group> groups;

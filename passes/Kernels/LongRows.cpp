@@ -5,6 +5,9 @@
 
 #include <limits>
 
+#include "neuron/Isa/Instruction.h"
+#include "passes/Kernels/Grouping.h"
+
 using namespace mlir;
 using namespace mlir::neuron;
 
@@ -66,6 +69,24 @@ void expandArgReduce(ArgReduceOp op) {
     first = ReshapeOp::create(builder, loc, resultType, first);
   op.getResult().replaceAllUsesWith(first);
   op.erase();
+}
+
+/// How many dimensions an access pattern needs for the dimensions `dims` of a value: neighbours that one step walks are one.
+size_t patternDims(Value value, ArrayRef<int64_t> dims) {
+  std::optional<StridedLayout> layout = layoutInSource(value, bufferLayout(viewSource(value)));
+  if (!layout)
+    return 0;
+  SmallVector<int64_t> sorted(dims);
+  llvm::sort(sorted);
+  size_t count = 0;
+  int64_t next = 0; // the step of a dimension outside that would continue the last one
+  for (int64_t dim : llvm::reverse(sorted)) {
+    if (layout->sizes[dim] == 1)
+      continue;
+    count += count == 0 || layout->strides[dim] != next;
+    next = layout->strides[dim] * layout->sizes[dim];
+  }
+  return count;
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//
@@ -163,6 +184,14 @@ void mlir::neuron::splitLongRows(func::FuncOp function, const ::neuroncore::targ
       if (typeOf(scan.getOperand()).getDimSize(scan.getDim()) > longest && functionOf(scan.getKind()))
         scans.push_back(scan);
     }
+  });
+  // A row is whole on the free axis. One of more dimensions than patterns have is put in order first.
+  function.walk([&](ArgReduceOp op) {
+    Value x = op.getOperand();
+    if (llvm::is_contained(argReduces, op) || patternDims(x, op.getDims()) <= ::neuroncore::isa::kMaxFreeDims)
+      return;
+    OpBuilder builder(op);
+    op->setOperand(0, UnaryOp::create(builder, op.getLoc(), x.getType(), UnaryFunction::Copy, x));
   });
   for (ArgReduceOp op : argReduces)
     expandArgReduce(op);

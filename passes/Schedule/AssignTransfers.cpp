@@ -57,16 +57,25 @@ private:
       }
       SmallVector<nisa::SlotBuffer> slots = nisa::getSlotBuffers(&op);
       bool isStore = nisa::getSpace(slots[0].buffer) == MemorySpace::Hbm;
-      bool isIndexed = slots.size() > 2;
-      assign(&op, isIndexed ? isa::Engine::Gpsimd : isStore ? storeEngine(slots[1].buffer, load, writer, inLoop) : isa::Engine::Sync);
+      bool isIndexed = slots.size() > 2; // their descriptors come from GpSimd
+      assign(&op, isIndexed ? isa::Engine::Gpsimd
+                  : isStore ? storeEngine(&op, slots[1].buffer, load, writer, inLoop)
+                            : isa::Engine::Sync);
     }
   }
 
-  isa::Engine storeEngine(Value source, const std::array<int64_t, isa::kNumStreams> &load,
+  isa::Engine storeEngine(Operation *op, Value source, const std::array<int64_t, isa::kNumStreams> &load,
                           const llvm::DenseMap<Value, Operation *> &writer, bool inLoop) {
     if (nisa::getSpace(source) == MemorySpace::Hbm || !inLoop)
       return isa::Engine::Sync;
     int64_t scalar = load[isa::streamIndex(isa::Engine::Scalar)], gpsimd = load[isa::streamIndex(isa::Engine::Gpsimd)];
+    // GpSimd generates descriptors itself: of many short pieces it makes fewer than the DMA engines could move. A few
+    // are made in the time that the transfer takes to start.
+    isa::Instruction code = nisa::getCode(op);
+    code.dgeMode = isa::DgeMode::Software;
+    isa::DmaCost cost = isa::dmaCost(model, isa::Engine::Gpsimd, code);
+    if (cost.generatorPs > std::max(cost.dataPs(), model.dma().dispatchSwdgePs))
+      return isa::Engine::Scalar;
     if (gpsimd == 0)
       return isa::Engine::Gpsimd;
     if (Operation *producer = writer.lookup(source)) {

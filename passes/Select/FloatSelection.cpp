@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Elementwise operations on floats. Arithmetic is f32 inside every instruction; keeping an intermediate in f32 instead of
-// rounding it to a 16-bit graph type is allowed (design 3.4).
+// Elementwise operations on floats. Arithmetic is f32 inside every instruction; keeping an intermediate in f32 instead
+// of rounding it to a 16-bit graph type is allowed (design 3.4).
 
 #include "passes/Select/KernelSelector.h"
 
@@ -236,8 +236,8 @@ FailureOr<std::optional<KernelSelector::Step>> KernelSelector::asStep(Operation 
     return std::optional<Step>();
   Step step;
   step.op = *aluOf(binary.getFunction());
-  bool scalarOnRight = isScalarLike(binary.getRhs()) &&
-                       typeOf(binary.getLhs()).getShape() == typeOf(binary.getResult()).getShape();
+  bool scalarOnRight =
+      isScalarLike(binary.getRhs()) && typeOf(binary.getLhs()).getShape() == typeOf(binary.getResult()).getShape();
   Value scalarValue = scalarOnRight ? binary.getRhs() : binary.getLhs();
   inner = scalarOnRight ? binary.getLhs() : binary.getRhs();
   step.reverse = !scalarOnRight;
@@ -245,8 +245,8 @@ FailureOr<std::optional<KernelSelector::Step>> KernelSelector::asStep(Operation 
   if (failed(ref))
     return failure();
   step.scalar = **ref;
-  if (step.reverse && (step.op == AluOp::Add || step.op == AluOp::Multiply || step.op == AluOp::Maximum ||
-                       step.op == AluOp::Minimum))
+  if (step.reverse &&
+      (step.op == AluOp::Add || step.op == AluOp::Multiply || step.op == AluOp::Maximum || step.op == AluOp::Minimum))
     step.reverse = false;
   return std::optional<Step>(step);
 }
@@ -307,9 +307,9 @@ bool KernelSelector::isNonNegative(Value value, int depth) const {
   return false;
 }
 
-/// A sum over all free dimensions of `value` in the same block, which the instruction that computes `value` can produce.
-/// A bfloat16 value that is only summed is added up before it is rounded (its range is that of f32, so nothing overflows
-/// that eager would not): the sum is nearer to the exact one than eager's.
+/// A sum over all free dimensions of `value` in the same block, which the instruction that computes `value` can
+/// produce. A bfloat16 value that is only summed is added up before it is rounded (its range is that of f32, so nothing
+/// overflows that eager would not): the sum is nearer to the exact one than eager's.
 ReduceOp KernelSelector::rowSumUser(Value value) const {
   if (typeOf(value).getElementType().isBF16())
     for (Operation *user : value.getUsers())
@@ -546,7 +546,9 @@ LogicalResult KernelSelector::selectFloatBinary(BinaryOp op) {
   };
   ArrayRef<int64_t> shape = typeOf(result).getShape();
   int64_t partitions = shape[0];
-  auto isVarying = [&](Value value) { return typeOf(value).getShape().drop_front() == shape.drop_front() && !getSplatConstant(value); };
+  auto isVarying = [&](Value value) {
+    return typeOf(value).getShape().drop_front() == shape.drop_front() && !getSplatConstant(value);
+  };
   // One operand is a scalar: a tensor_scalar, together with a deferred operation before it.
   auto withScalar = [&](Value varying, Value scalarValue, bool reverse) -> LogicalResult {
     FailureOr<std::optional<ScalarRef>> ref = scalar(scalarValue);
@@ -581,8 +583,8 @@ LogicalResult KernelSelector::selectFloatBinary(BinaryOp op) {
     ReduceOp rowSum = rowSumUser(result);
     if (rowSum && second.op == AluOp::Bypass) {
       TileRef sum = allocateFor(rowSum.getResult());
-      TileRef dst = result.hasOneUse() ? scratch(partitions, freeShape(result), /*ofScalarEngine=*/false)
-                                       : allocateFor(result);
+      TileRef dst =
+          result.hasOneUse() ? scratch(partitions, freeShape(result), /*ofScalarEngine=*/false) : allocateFor(result);
       writer.tensorScalarReduce(loc, dst, *src, first, AluOp::Add, sum);
       defineRowSum(rowSum, result, sum);
       if (!result.hasOneUse())

@@ -465,29 +465,17 @@ Choice InstructionWriter::transfer() const {
   return choice;
 }
 
-void InstructionWriter::loadTile(Location loc, const TileRef &tile, Value hbm, const isa::HbmPattern &pattern,
-                                 const std::optional<isa::HbmPattern> &transposed, const nisa::HbmTerms &terms) {
+void InstructionWriter::dma(Location loc, const TileRef &tile, Value hbm, isa::HbmPattern pattern,
+                            const nisa::HbmTerms &terms, bool isLoad, bool transposes) {
   auto [engine, code, tiles, scalars, occupancy] = transfer();
-  code.tiles[0] = tile.pattern();
-  code.tiles[1].space = isa::MemorySpace::Hbm;
-  code.hbm[1] = pattern;
-  if (transposed) {
-    isa::Instruction transpose = code;
-    transpose.opcode = isa::Opcode::DmaTranspose;
-    transpose.hbm[1] = *transposed;
-    if (isa::dmaCost(model, engine, transpose).dataPs() < isa::dmaCost(model, engine, code).dataPs())
-      code = transpose;
-  }
-  nisa::createInstruction(builder, loc, engine, code, {tile.buffer, hbm}, {}, nisa::HbmTerms(), terms);
-}
-
-void InstructionWriter::storeTile(Location loc, const TileRef &tile, Value hbm, const isa::HbmPattern &pattern,
-                                  const nisa::HbmTerms &terms) {
-  auto [engine, code, tiles, scalars, occupancy] = transfer();
-  code.tiles[0].space = isa::MemorySpace::Hbm;
-  code.tiles[1] = tile.pattern();
-  code.hbm[0] = pattern;
-  nisa::createInstruction(builder, loc, engine, code, {hbm, tile.buffer}, {}, terms, nisa::HbmTerms());
+  if (transposes)
+    code.opcode = isa::Opcode::DmaTranspose;
+  unsigned tileSlot = isLoad ? 0 : 1;
+  code.tiles[tileSlot] = tile.pattern();
+  code.hbm[isLoad ? 1 : 0] = pattern;
+  SmallVector<Value> buffers = isLoad ? SmallVector<Value>{tile.buffer, hbm} : SmallVector<Value>{hbm, tile.buffer};
+  nisa::createInstruction(builder, loc, engine, code, buffers, {}, isLoad ? nisa::HbmTerms() : terms,
+                          isLoad ? terms : nisa::HbmTerms());
 }
 
 /// Only descriptors that GpSimd generates take addresses from a tile.

@@ -70,11 +70,9 @@ public:
                     AluOp compare, float onFalse);
   void loadStationary(Location loc, const TileRef &src, bool oneZero);
   void matmul(Location loc, const TileRef &dst, const TileRef &moving, bool accumulate, bool oneZero, bool transpose);
-  /// `transposed`: the same elements as rows that run across the partitions, when that may be cheaper.
-  void loadTile(Location loc, const TileRef &tile, Value hbm, const ::neuroncore::isa::HbmPattern &pattern,
-                const std::optional<::neuroncore::isa::HbmPattern> &transposed, const nisa::HbmTerms &terms);
-  void storeTile(Location loc, const TileRef &tile, Value hbm, const ::neuroncore::isa::HbmPattern &pattern,
-                 const nisa::HbmTerms &terms);
+  /// `transposes` (loads only): the innermost dimension of the pattern is across the partitions.
+  void dma(Location loc, const TileRef &tile, Value hbm, ::neuroncore::isa::HbmPattern pattern,
+           const nisa::HbmTerms &terms, bool isLoad, bool transposes = false);
 
   /// Partition p of the tile with the row index[p] of the HBM pattern, whose outermost step is that of the rows.
   void gatherTile(Location loc, const TileRef &tile, const TileRef &index, Value hbm,

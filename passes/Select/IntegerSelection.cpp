@@ -136,8 +136,7 @@ LogicalResult KernelSelector::selectIntegerBinary(BinaryOp op) {
   lhs->partitions = rhs->partitions = dst.partitions;
   define(result, dst);
   BinaryFunction function = op.getFunction();
-  bool isBitwise =
-      function == BinaryFunction::And || function == BinaryFunction::Or || function == BinaryFunction::Xor;
+  bool isBitwise = function == BinaryFunction::And || function == BinaryFunction::Or || function == BinaryFunction::Xor;
   if (isBitwise && elementBytes(element) <= 4) {
     AluOp alu = function == BinaryFunction::And  ? AluOp::BitwiseAnd
                 : function == BinaryFunction::Or ? AluOp::BitwiseOr
@@ -194,8 +193,8 @@ LogicalResult KernelSelector::selectIntegerCast(CastOp op) {
       writer.tensorScalar(loc, dst, *src, {AluOp::NotEqual, {0.0f, {}}});
       return success();
     }
-    writer.routine(loc, isa::Routine::Cast, static_cast<uint8_t>(isa::CastFunction::Bool), dst,
-                   {inSbuf(loc, *src)}, freeShape(result));
+    writer.routine(loc, isa::Routine::Cast, static_cast<uint8_t>(isa::CastFunction::Bool), dst, {inSbuf(loc, *src)},
+                   freeShape(result));
     return success();
   }
   // Up to 32 bits to a float: instructions convert when they read, rounding to nearest even once.
@@ -260,7 +259,9 @@ LogicalResult KernelSelector::selectRandom(RandomOp op) {
     writer.tensorCopy(loc, counter, *state);
     auto type = RankedTensorType::get({1, 1}, builder.getI64Type());
     OpBuilder::InsertionGuard guard(builder);
-    Value step = ConstantOp::create(builder, loc, type, cast<ElementsAttr>(DenseElementsAttr::get(type, Attribute(builder.getI64IntegerAttr(op.getIncrement())))));
+    Value step = ConstantOp::create(
+        builder, loc, type,
+        cast<ElementsAttr>(DenseElementsAttr::get(type, Attribute(builder.getI64IntegerAttr(op.getIncrement())))));
     FailureOr<TileRef> increment = constantTile(step);
     step.getDefiningOp()->erase();
     if (failed(increment))

@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Blocks, loops, buffers, transfers and views. What lives through the whole kernel (constants, vectors of ones,
-// scratch) is written to the start of the kernel.
+// Blocks, loops, buffers and views. What lives through the whole kernel (constants, vectors of ones, scratch) is
+// written to the start of the kernel.
 
 #include "passes/Select/KernelSelector.h"
 
@@ -233,7 +233,7 @@ LogicalResult KernelSelector::selectBlock(Block &block) {
   for (Operation &op : block.without_terminator()) {
     if (done.contains(&op) || isa<arith::ConstantOp, ConstantOp>(op))
       continue;
-    if (canDefer(&op)) {
+    if (canDefer(&op) || isAccumulatedSum(&op)) {
       deferred.insert(&op);
       continue;
     }
@@ -377,146 +377,6 @@ LogicalResult KernelSelector::selectLoop(scf::ForOp loop) {
       writer.tensorCopy(loop.getLoc(), ref, *value);
   }
   flush();
-  return success();
-}
-
-//===--------------------------------------------------------------------------------------------------------------===//
-// Transfers
-//===--------------------------------------------------------------------------------------------------------------===//
-
-/// The HBM side of a transfer over `sizes` with strides in elements; neighbouring dimensions that one step walks merge.
-static isa::HbmPattern hbmPattern(Type element, int64_t offset, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
-  isa::HbmPattern pattern;
-  int64_t bytes = elementBytes(element);
-  pattern.dtype = nisa::toDtype(element);
-  pattern.byteOffset = offset * bytes;
-  SmallVector<std::pair<int64_t, int64_t>> dims; // step in bytes, count
-  for (auto [size, stride] : llvm::zip(sizes, strides)) {
-    if (size == 1)
-      continue;
-    if (!dims.empty() && dims.back().first == stride * bytes * size && dims.back().second * size <= UINT32_MAX) {
-      dims.back() = {stride * bytes, dims.back().second * size};
-      continue;
-    }
-    dims.push_back({stride * bytes, size});
-  }
-  if (dims.empty())
-    dims.push_back({bytes, 1});
-  for (size_t d = 0; d < dims.size(); ++d) {
-    pattern.step[isa::kMaxHbmDims - dims.size() + d] = dims[d].first;
-    pattern.count[isa::kMaxHbmDims - dims.size() + d] = dims[d].second;
-  }
-  return pattern;
-}
-
-template <typename OpTy> static nisa::HbmTerms termsOf(OpTy op, const llvm::DenseMap<Value, Value> &counters) {
-  nisa::HbmTerms terms;
-  int64_t bytes = elementBytes(cast<MemRefType>(op.getBuffer().getType()).getElementType());
-  for (auto [iv, stride] : llvm::zip(op.getIvs(), op.getIvStrides())) {
-    terms.ivs.push_back(counters.lookup(iv));
-    terms.strides.push_back(stride * bytes);
-  }
-  return terms;
-}
-
-/// A load whose rows in memory run across the partitions is a transpose of the DMA engines where they have it.
-static std::optional<isa::HbmPattern> transposedPattern(LoadOp op, const ::neuroncore::target::MachineModel &model) {
-  auto type = cast<RankedTensorType>(op.getResult().getType());
-  Type element = type.getElementType();
-  int64_t bytes = elementBytes(element), partitions = type.getDimSize(0);
-  // Shorter rows than the smallest efficient piece of a transfer gain nothing.
-  if (model.generation() < 3 || (bytes != 2 && bytes != 4) || op.getStrides().front() != 1 || partitions * bytes < 64)
-    return std::nullopt;
-  isa::HbmPattern rows =
-      hbmPattern(element, op.getOffset(), type.getShape().drop_front(), op.getStrides().drop_front());
-  // One of the pattern's dimensions is for the row.
-  if (rows.count.front() != 1)
-    return std::nullopt;
-  for (size_t d = 0; d + 1 < isa::kMaxHbmDims; ++d) {
-    rows.step[d] = rows.step[d + 1];
-    rows.count[d] = rows.count[d + 1];
-  }
-  rows.step[isa::kMaxHbmDims - 1] = bytes;
-  rows.count[isa::kMaxHbmDims - 1] = partitions;
-  return rows;
-}
-
-LogicalResult KernelSelector::selectLoad(LoadOp op) {
-  TileRef ref = allocateFor(op.getResult());
-  Type element = typeOf(op.getResult()).getElementType();
-  isa::HbmPattern pattern = hbmPattern(element, op.getOffset(), typeOf(op.getResult()).getShape(), op.getStrides());
-  writer.loadTile(op.getLoc(), ref, op.getBuffer(), pattern, transposedPattern(op, model), termsOf(op, loopCounters));
-  define(op.getResult(), ref);
-  return success();
-}
-
-LogicalResult KernelSelector::selectStore(StoreOp op) {
-  FailureOr<TileRef> value = exactTile(op.getTile());
-  if (failed(value))
-    return failure();
-  TileRef ref = inSbuf(op.getLoc(), *value);
-  RankedTensorType type = typeOf(op.getTile());
-  // The stored shape may repeat what the tile holds once.
-  ref.counts.assign(type.getShape().begin() + 1, type.getShape().end());
-  for (auto [d, size] : llvm::enumerate(ref.counts))
-    if (value->counts[d] == 1 && size != 1)
-      ref.steps[d] = 0;
-  isa::HbmPattern pattern = hbmPattern(type.getElementType(), op.getOffset(), type.getShape(), op.getStrides());
-  writer.storeTile(op.getLoc(), ref, op.getBuffer(), pattern, termsOf(op, loopCounters));
-  return success();
-}
-
-LogicalResult KernelSelector::selectHbmCopy(HbmCopyOp op) {
-  Type element = cast<MemRefType>(op.getSource().getType()).getElementType();
-  int64_t bytes = elementBytes(element);
-  auto [engine, code, tiles, scalars, occupancy] = writer.transfer();
-  code.hbm[0] = hbmPattern(element, op.getDestinationOffset(), op.getSizes(), op.getDestinationStrides());
-  code.hbm[1] = hbmPattern(element, op.getSourceOffset(), op.getSizes(), op.getSourceStrides());
-  nisa::HbmTerms destination, source;
-  for (auto [iv, stride] : llvm::zip(op.getDestinationIvs(), op.getDestinationIvStrides())) {
-    destination.ivs.push_back(loopCounters.lookup(iv));
-    destination.strides.push_back(stride * bytes);
-  }
-  for (auto [iv, stride] : llvm::zip(op.getSourceIvs(), op.getSourceIvStrides())) {
-    source.ivs.push_back(loopCounters.lookup(iv));
-    source.strides.push_back(stride * bytes);
-  }
-  nisa::createInstruction(builder, op.getLoc(), engine, code, {op.getDestination(), op.getSource()}, {}, destination,
-                          source);
-  return success();
-}
-
-/// The HBM side of an indexed transfer: the outermost dimension is the index's, however few rows there are.
-static isa::HbmPattern indexedPattern(Type element, int64_t offset, ArrayRef<int64_t> sizes,
-                                      ArrayRef<int64_t> strides) {
-  isa::HbmPattern pattern = hbmPattern(element, offset, sizes.drop_front(), strides.drop_front());
-  pattern.step[0] = strides.front() * elementBytes(element);
-  pattern.count[0] = sizes.front();
-  return pattern;
-}
-
-LogicalResult KernelSelector::selectIndexedLoad(IndexedLoadOp op) {
-  FailureOr<TileRef> index = exactTile(op.getIndex());
-  if (failed(index))
-    return failure();
-  TileRef rows = inSbuf(op.getLoc(), *index), ref = allocateFor(op.getResult());
-  auto type = typeOf(op.getResult());
-  writer.gatherTile(op.getLoc(), ref, rows, op.getBuffer(),
-                    indexedPattern(type.getElementType(), op.getOffset(), type.getShape(), op.getStrides()),
-                    termsOf(op, loopCounters));
-  define(op.getResult(), ref);
-  return success();
-}
-
-LogicalResult KernelSelector::selectIndexedStore(IndexedStoreOp op) {
-  FailureOr<TileRef> index = exactTile(op.getIndex()), value = exactTile(op.getTile());
-  if (failed(index) || failed(value))
-    return failure();
-  TileRef rows = inSbuf(op.getLoc(), *index), ref = inSbuf(op.getLoc(), *value);
-  auto type = typeOf(op.getTile());
-  writer.scatterTile(op.getLoc(), ref, rows, op.getBuffer(),
-                     indexedPattern(type.getElementType(), op.getOffset(), type.getShape(), op.getStrides()),
-                     termsOf(op, loopCounters));
   return success();
 }
 

@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Selects the instructions of one tiled kernel. Operations are visited in order. An elementwise operation whose only user
-// may absorb it is deferred: the user either folds it into its own instruction or asks for its value.
+// Selects the instructions of one tiled kernel. Operations are visited in order. An elementwise operation whose only
+// user may absorb it is deferred: the user either folds it into its own instruction or asks for its value.
 
 #ifndef PASSES_SELECT_KERNELSELECTOR_H
 #define PASSES_SELECT_KERNELSELECTOR_H
@@ -30,14 +30,19 @@ private:
   LogicalResult selectBlock(Block &block);
   LogicalResult selectOp(Operation *op);
   LogicalResult selectLoop(scf::ForOp loop);
+  LogicalResult selectView(Operation *op);
+  LogicalResult unsupported(Operation *op, const Twine &why);
+  void flush();
+
+  // Transfers (TransferSelection.cpp)
   LogicalResult selectLoad(LoadOp op);
   LogicalResult selectStore(StoreOp op);
   LogicalResult selectHbmCopy(HbmCopyOp op);
   LogicalResult selectIndexedLoad(IndexedLoadOp op);
   LogicalResult selectIndexedStore(IndexedStoreOp op);
-  LogicalResult selectView(Operation *op);
-  LogicalResult unsupported(Operation *op, const Twine &why);
-  void flush();
+  /// How long the busiest DMA engine takes.
+  int64_t transferPs(const TileRef &tile, const ::neuroncore::isa::HbmPattern &pattern, bool isLoad,
+                     bool transposes = false) const;
 
   // Values
   static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
@@ -94,6 +99,8 @@ private:
   LogicalResult selectArgReduce(ArgReduceOp op);
   LogicalResult selectScan(ScanOp op);
   LogicalResult selectAccumulate(AccumulateOp op);
+  /// A sum over partitions whose only user adds it to an accumulator in PSUM: it is written with the accumulation.
+  bool isAccumulatedSum(Operation *op) const;
   LogicalResult combine(Location loc, ReduceKind kind, Type element, const TileRef &dst, const TileRef &lhs,
                         const TileRef &rhs);
 
@@ -123,7 +130,7 @@ private:
   llvm::DenseMap<std::pair<Type, int64_t>, TileRef> onesTiles, identityTiles;
   llvm::DenseMap<std::pair<Attribute, int64_t>, TileRef> constantTiles;
   llvm::DenseMap<std::pair<int, int64_t>, TileRef> scratchTiles; // by (in PSUM, elements)
-  bool usesPsum = false; // for products and sums over partitions
+  bool usesPsum = false;                                         // for products and sums over partitions
   /// Of the block that is being selected: columns by (buffer, byte offset), negated.
   llvm::DenseMap<std::pair<Value, int64_t>, TileRef> negatedColumns;
 };

@@ -306,14 +306,24 @@ LogicalResult KernelSelector::combine(Location loc, ReduceKind kind, Type elemen
   return success();
 }
 
+/// The tensor engine computes it.
+static bool isProduct(Value value) {
+  if (value.getDefiningOp<TileMatmulOp>())
+    return true;
+  auto reduce = value.getDefiningOp<ReduceOp>();
+  return reduce && llvm::is_contained(reduce.getDims(), 0) && reduce.getKind() == ReduceKind::Sum;
+}
+
+bool KernelSelector::isAccumulatedSum(Operation *op) const {
+  if (!isa<ReduceOp>(op) || !op->getResult(0).hasOneUse() || !isProduct(op->getResult(0)))
+    return false;
+  auto accumulate = dyn_cast<AccumulateOp>(*op->getResult(0).user_begin());
+  return accumulate && accumulate.getValue() == op->getResult(0) && accumulate->getBlock() == op->getBlock() &&
+         accumulatesInPsum(accumulate.getResult());
+}
+
 LogicalResult KernelSelector::selectAccumulate(AccumulateOp op) {
   Location loc = op.getLoc();
-  auto isProduct = [](Value value) {
-    if (value.getDefiningOp<TileMatmulOp>())
-      return true;
-    auto reduce = value.getDefiningOp<ReduceOp>();
-    return reduce && llvm::is_contained(reduce.getDims(), 0) && reduce.getKind() == ReduceKind::Sum;
-  };
   Value accumulator = op.getAccumulator();
   TileRef target;
   if (auto constant = accumulator.getDefiningOp<ConstantOp>()) {

@@ -8,8 +8,8 @@
 
 namespace mlir::neuron {
 
-/// Where a tile value lies: a pattern over a buffer. `element` is the type it is stored with, which may be narrower than
-/// the value's own when the conversion is exact and instructions convert on reading.
+/// Where a tile value lies: a pattern over a buffer. `element` is the type it is stored with, which may be narrower
+/// than the value's own when the conversion is exact and instructions convert on reading.
 struct TileRef {
   Value buffer;
   Type element;
@@ -30,8 +30,8 @@ struct TileRef {
   /// One element per partition.
   bool isColumn() const { return elementsPerPartition() == 1; }
 
-  /// The access pattern over `shape` (free dimensions): dimensions of size 1 repeat. Neighbouring dimensions that one step
-  /// walks become one, but not across the start of the last `trailing` dimensions.
+  /// The access pattern over `shape` (free dimensions): dimensions of size 1 repeat. Neighbouring dimensions that one
+  /// step walks become one, but not across the start of the last `trailing` dimensions.
   ::neuroncore::isa::TilePattern pattern(ArrayRef<int64_t> shape, size_t trailing = 0) const;
   ::neuroncore::isa::TilePattern pattern() const { return pattern(counts); }
 };

@@ -260,12 +260,14 @@ func.func @reshape_of_transpose(%x: tensor<4x4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Also where the strides of an argument could: a read folds views as if its buffer were contiguous.
+// The strides of an argument may express it.
 // CHECK-LABEL: func.func @strided_argument
 func.func @strided_argument(%x: tensor<4x4xf32> {neuron.strides = array<i64: 1, 4>}) -> tensor<4xf32> {
-  // CHECK: %[[K:.*]] = neuron.kernel {{.*}} -> tensor<4x4xf32>
-  // CHECK: neuron.unary <copy>
-  // CHECK: neuron.kernel {{.*}} = %[[K]] : tensor<4x4xf32>) -> tensor<4xf32>
+  // CHECK-NOT: neuron.unary <copy>
+  // CHECK: neuron.slice
+  // CHECK: neuron.unary <exp>
+  // CHECK-NOT: neuron.kernel
+  // CHECK: return
   %t = neuron.transpose %x permutation [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
   %r = neuron.reshape %t : tensor<4x4xf32> -> tensor<16xf32>
   %s = neuron.slice %r starts [2] steps [1] : tensor<16xf32> -> tensor<4xf32>
@@ -337,4 +339,18 @@ func.func @random_numbers_stored_in_columns(%state: tensor<2xi64> {neuron.role =
   %s = neuron.random <uniform> %state increment 1 index 0 steps [50, 1] : tensor<2xi64> -> tensor<40x50xf32>
   %z = neuron.unary <exp> %s : tensor<40x50xf32> -> tensor<40x50xf32>
   return %y, %z : tensor<40x50xf32>, tensor<40x50xf32>
+}
+
+// -----
+
+// A row of five dimensions that no step joins is put in order in a kernel of its own.
+// CHECK-LABEL: func.func @index_of_permuted
+func.func @index_of_permuted(%x: tensor<5x6x7x8x9xf32>) -> tensor<1x1x1x1x1xi64> {
+  // CHECK: neuron.kernel
+  // CHECK: neuron.unary <copy>
+  // CHECK: neuron.kernel
+  // CHECK: neuron.arg_reduce <max>
+  %t = neuron.transpose %x permutation [4, 2, 0, 3, 1] : tensor<5x6x7x8x9xf32> -> tensor<9x7x5x8x6xf32>
+  %a = neuron.arg_reduce <max> %t dims [0, 1, 2, 3, 4] : tensor<9x7x5x8x6xf32> -> tensor<1x1x1x1x1xi64>
+  return %a : tensor<1x1x1x1x1xi64>
 }

@@ -64,3 +64,19 @@ func.func @straight_line(%x: memref<262144xf32, #neuron.space<hbm>>, %y: memref<
   }
   return
 }
+
+// -----
+
+// GpSimd would take longer to generate descriptors of single elements than the DMA engines take to move them.
+// CHECK-LABEL: func.func @many_descriptors
+func.func @many_descriptors(%y: memref<262144xf32, #neuron.space<hbm>>) {
+  nisa.kernel @k {
+    nisa.loop %i = 8 {
+      %a = nisa.alloc : memref<128x256xi8, #neuron.space<sbuf>>
+      nisa.memset vector(%a tile<f32 [0 : 128] at 0 [1 x 64]>) scalars(0.0 : f32) : memref<128x256xi8, #neuron.space<sbuf>>
+      // CHECK: nisa.dma_copy scalar(%arg0 hbm{{.*}} fields {dge_mode = "hwdge"}
+      nisa.dma_copy sync(%y hbm<f32 at 0 + 32768 [4 x 128, 512 x 64]>, %a tile<f32 [0 : 128] at 0 [1 x 64]>, none) ivs(%i) : memref<262144xf32, #neuron.space<hbm>>, memref<128x256xi8, #neuron.space<sbuf>>
+    }
+  }
+  return
+}

@@ -1,16 +1,24 @@
 // RUN: neuron-opt %s --neuron-kernels-pipeline --neuron-tile-pipeline --neuron-select-pipeline --split-input-file | FileCheck %s
+// RUN: neuron-opt %s --neuron-kernels-pipeline=target=trn1 --neuron-tile-pipeline=target=trn1 --neuron-select-pipeline=target=trn1 --split-input-file | FileCheck %s --check-prefix=TRN1
 
-// Column sums are products with a vector of ones that accumulate in PSUM; the partial tile uses as many ones as it has rows.
+// Short columns are transposed on their way, where DMA engines can do that, and summed along the free axis. Otherwise column
+// sums are products with a vector of ones that accumulate in PSUM, one per tile; the partial tile uses as many ones as it has
+// rows.
 // CHECK-LABEL: func.func @sum_over_partitions
+// TRN1-LABEL: func.func @sum_over_partitions
 func.func @sum_over_partitions(%x: tensor<1000x64xf32>) -> tensor<1x64xf32> {
-  // CHECK: nisa.memset {{.*}}(%[[ONES:[0-9]+]] tile<f32 [0 : 128] at 0 [1 x 1]>) scalars(1.000000e+00 : f32)
-  // CHECK: nisa.matmul tensor(%[[SUM:[0-9]+]] tile<f32 [0 : 1]
-  // CHECK: nisa.loop
-  // CHECK: nisa.load_stationary tensor(%[[ONES]] tile<f32 [0 : 128] at 0 [1 x 1]>) fields {one_zero = true}
-  // CHECK: nisa.matmul tensor(%[[SUM]] tile<f32 [0 : 1] at 0 [1 x 64]>, %{{.*}} tile<f32 [0 : 128] at 0 [1 x 64]>) fields {accumulate = true, one_zero = true}
-  // CHECK: nisa.load_stationary tensor(%[[ONES]] tile<f32 [0 : 104] at 0 [1 x 1]>)
-  // CHECK: nisa.matmul tensor(%[[SUM]] {{.*}}, %{{.*}} tile<f32 [0 : 104] at 0 [1 x 64]>) fields {accumulate = true, one_zero = true}
-  // CHECK: nisa.{{tensor_copy|activation}} {{.*}}(%{{.*}} tile<f32 [0 : 1] at 0 [1 x 64]>, %[[SUM]] tile
+  // CHECK: nisa.dma_transpose sync(%[[T:[0-9]+]] tile<f32 [0 : 64] at 0 [1 x 1000]>, %{{.*}} hbm<f32 at 0 [256 x 1000, 4 x 64]>)
+  // CHECK: nisa.{{tensor_reduce vector|activation scalar}}({{.*}}%[[T]] tile<f32 [0 : 64] at 0 [1 x 1000]>
+  // TRN1: nisa.memset {{.*}}(%[[ONES:[0-9]+]] tile<f32 [0 : 128] at 0 [1 x 1]>) scalars(1.000000e+00 : f32)
+  // TRN1: nisa.matmul tensor(%[[SUM:[0-9]+]] tile<f32 [0 : 1]
+  // TRN1: nisa.loop
+  // TRN1-NOT: nisa.matmul
+  // TRN1: nisa.load_stationary tensor(%[[ONES]] tile<f32 [0 : 128] at 0 [1 x 1]>) fields {one_zero = true}
+  // TRN1: nisa.matmul tensor(%[[SUM]] tile<f32 [0 : 1] at 0 [1 x 64]>, %{{.*}} tile<f32 [0 : 128] at 0 [1 x 64]>) fields {accumulate = true, one_zero = true}
+  // TRN1-NOT: nisa.matmul
+  // TRN1: nisa.load_stationary tensor(%[[ONES]] tile<f32 [0 : 104] at 0 [1 x 1]>)
+  // TRN1: nisa.matmul tensor(%[[SUM]] {{.*}}, %{{.*}} tile<f32 [0 : 104] at 0 [1 x 64]>) fields {accumulate = true, one_zero = true}
+  // TRN1: nisa.{{tensor_copy|activation}} {{.*}}(%{{.*}} tile<f32 [0 : 1] at 0 [1 x 64]>, %[[SUM]] tile
   %a = neuron.reduce <sum> %x dims [0] : tensor<1000x64xf32> -> tensor<1x64xf32>
   return %a : tensor<1x64xf32>
 }
@@ -19,12 +27,15 @@ func.func @sum_over_partitions(%x: tensor<1000x64xf32>) -> tensor<1x64xf32> {
 
 // Other kinds combine tiles in place; the partial tile reaches its own 104 partitions.
 // CHECK-LABEL: func.func @max_over_partitions
+// TRN1-LABEL: func.func @max_over_partitions
 func.func @max_over_partitions(%x: tensor<1000x64xf32>) -> tensor<1x64xf32> {
-  // CHECK: scalars(0xFF800000 : f32)
-  // CHECK: nisa.loop
-  // CHECK: nisa.tensor_tensor {{.*}}(%[[ACC:[0-9]+]] tile<f32 [0 : 128] at 0 [1 x 64]>, %[[ACC]] tile{{.*}} fields {op0 = "maximum"}
-  // CHECK: nisa.tensor_tensor {{.*}}(%[[ACC]] tile<f32 [0 : 104] at 0 [1 x 64]>, %[[ACC]] tile<f32 [0 : 104]{{.*}} fields {op0 = "maximum"}
-  // CHECK: nisa.gpsimd_call gpsimd(%{{.*}} tile<f32 [0 : 1] {{.*}}, %[[ACC]] tile<f32 [0 : 128] {{.*}} fields {function = "maximum", routine = "partition_reduce"}
+  // CHECK: nisa.dma_transpose sync(%[[T:[0-9]+]] tile<f32 [0 : 64] at 0 [1 x 1000]>, %{{.*}} hbm<f32 at 0 [256 x 1000, 4 x 64]>)
+  // CHECK: nisa.{{tensor_reduce vector|activation scalar}}({{.*}}%[[T]] tile<f32 [0 : 64] at 0 [1 x 1000]>
+  // TRN1: scalars(0xFF800000 : f32)
+  // TRN1: nisa.loop
+  // TRN1: nisa.tensor_tensor {{.*}}(%[[ACC:[0-9]+]] tile<f32 [0 : 128] at 0 [1 x 64]>, %[[ACC]] tile{{.*}} fields {op0 = "maximum"}
+  // TRN1: nisa.tensor_tensor {{.*}}(%[[ACC]] tile<f32 [0 : 104] at 0 [1 x 64]>, %[[ACC]] tile<f32 [0 : 104]{{.*}} fields {op0 = "maximum"}
+  // TRN1: nisa.gpsimd_call gpsimd(%{{.*}} tile<f32 [0 : 1] {{.*}}, %[[ACC]] tile<f32 [0 : 128] {{.*}} fields {function = "maximum", routine = "partition_reduce"}
   %b = neuron.reduce <max> %x dims [0] : tensor<1000x64xf32> -> tensor<1x64xf32>
   return %b : tensor<1x64xf32>
 }
