@@ -53,7 +53,7 @@ void arangeEnd(NodeImporter &b) { arithmeticSequence(b, Number::of(int64_t(0)), 
 void arangeStart(NodeImporter &b) { arithmeticSequence(b, b.knownNumber(0), Number::of(int64_t(1))); }
 void arangeStep(NodeImporter &b) { arithmeticSequence(b, b.knownNumber(0), b.knownNumber(2)); }
 
-/// Between whole points PyTorch truncates, on the CPU one way in vectors and another beyond them: only whole steps are clear.
+/// Between whole numbers PyTorch truncates, in vectors not as outside of them: only whole steps have one meaning.
 void integerLinspace(NodeImporter &b, int64_t count) {
   int64_t start = b.knownNumber(0).asInteger(), end = b.knownNumber(1).asInteger(), length;
   if (count <= 1)

@@ -269,8 +269,8 @@ Operation *firstObstacle(Value operand) {
   return firstBeyond(operand, StridedLayout::contiguous(cast<RankedTensorType>(source.getType()).getShape()));
 }
 
-/// Every operation needs an iteration space of its own, at least. An argument with strides, or what is made anew in each
-/// kernel, may be seen through views that neither strides nor common dimensions express; it is copied in between.
+/// Every operation needs an iteration space of its own, at least. An argument with strides, or what is made anew in
+/// each kernel, may be seen through views that neither strides nor common dimensions express; it is copied in between.
 void materializeViews(func::FuncOp function) {
   SmallVector<Operation *> work;
   function.walk([&](Operation *op) {
@@ -375,7 +375,8 @@ bool isDrawnInOrder(RandomOp random) {
          llvm::all_of(space->reduced, keepsRows);
 }
 
-/// Random numbers whose users would walk them out of order are drawn in a kernel of their own. A movement of data is one.
+/// Random numbers whose users would walk them out of order are drawn in a kernel of their own, which a movement of data
+/// separates from theirs.
 void isolateRandom(func::FuncOp function) {
   SmallVector<RandomOp> ops;
   function.walk([&](RandomOp op) { ops.push_back(op); });

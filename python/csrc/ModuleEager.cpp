@@ -245,7 +245,7 @@ void bindEager(py::module_ &module) {
 
   py::class_<CompiledGraph>(module, "CompiledGraph")
       .def(py::init(&makeGraph), py::arg("program"), py::arg("device"), py::arg("arguments"), py::arg("inputs"),
-           py::arg("outputs"), py::arg("results"), py::arg("correlation_depth"), py::arg("parameters"))
+           py::arg("outputs"), py::arg("results"), py::arg("correlation_depth"), py::arg("parameters") = 0)
       .def("__call__", &runGraph, py::arg("arguments"), py::arg("parameters") = std::vector<double>());
 
   module.def("register_eager_overloads", &registerEagerOverloads);

@@ -13,7 +13,6 @@ import zlib
 
 import cases
 import harness
-import pytest
 import torch
 
 # Few enough to keep one overload to a second. A variant has the importer of its base, so it needs only its own rules;
