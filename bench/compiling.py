@@ -42,6 +42,11 @@ class Compilation:
 
 
 def compile_only(case: Case, rows: int, columns: int, dtype: torch.dtype) -> Compilation:
+    """`compile_function` of a case at a size."""
+    return compile_function(case.function, lambda: case.arguments(rows, columns, dtype, "neuron", fill=False))
+
+
+def compile_function(function: Callable, make_arguments: Callable[[], list[torch.Tensor]]) -> Compilation:
     """Compiles for tensors that do not exist and loads the NEFF. The caches have to be off (run.py sees to it)."""
     result = Compilation()
     compile_graph = backend._compile
@@ -72,8 +77,8 @@ def compile_only(case: Case, rows: int, columns: int, dtype: torch.dtype) -> Com
 
     torch._dynamo.reset()
     with mock.patch.object(backend, "_compile", timed), FakeTensorMode(), torch.no_grad():
-        arguments = case.arguments(rows, columns, dtype, "neuron", fill=False)
-        compiled = torch.compile(case.function, backend="neuron", fullgraph=True, dynamic=False)
+        arguments = make_arguments()
+        compiled = torch.compile(function, backend="neuron", fullgraph=True, dynamic=False)
         started = time.perf_counter()
         compiled(*arguments)
         result.front_end = time.perf_counter() - started - result.backend

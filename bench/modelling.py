@@ -31,22 +31,37 @@ TRAFFIC_BAR = 1.05
 _MACHINE_MODEL = os.path.join(os.path.dirname(__file__), "..", "lib", "Target", "machine_model.json")
 
 
-def planning_bytes_per_second(target: str) -> float:
-    """Rate of all DMA engines of a core together, from the machine model."""
-    with open(os.environ.get("OPEN_NEURON_MACHINE_MODEL", _MACHINE_MODEL)) as file:
-        model = json.load(file)
-    constants = model["targets"][target]
+class MachineModel:
+    """Numbers of the machine model, calibrated as the compiler uses them."""
 
-    def value(group: str, name: str):
-        for entry in model["calibration"]:
-            if target in entry["target"].split(",") and f"{group}.{name}" in entry.get("set", {}):
-                return entry["set"][f"{group}.{name}"]
-        return constants[group][name]["value"]
+    def __init__(self, target: str):
+        with open(os.environ.get("OPEN_NEURON_MACHINE_MODEL", _MACHINE_MODEL)) as file:
+            self._model = json.load(file)
+        self._target = target
 
-    return value("dma", "engine_gbps_planning") * 1e9 * value("topology", "dma_engines_per_core")
+    def value(self, path: str):
+        """The value at `path`, such as "dma.engine_gbps_planning"."""
+        for entry in self._model["calibration"]:
+            if self._target in entry["target"].split(",") and path in entry.get("set", {}):
+                return entry["set"][path]
+        entry = self._model["targets"][self._target]
+        for name in path.split("."):
+            entry = entry[name]
+        return entry["value"]
+
+    def planning_bytes_per_second(self) -> float:
+        """Rate of all DMA engines of a core together."""
+        return self.value("dma.engine_gbps_planning") * 1e9 * self.value("topology.dma_engines_per_core")
+
+    def tensor_flops(self, dtype: torch.dtype) -> float:
+        """Peak of the tensor engine: one column of products per cycle, slower by the factor of the dtype."""
+        clock = self.value("engines.pe.sustained_clock_ghz") * 1e9
+        products = self.value("engines.pe.rows") * self.value("engines.pe.cols")
+        factor = self.value("engines.pe.dtype_ii_factor")["fp32" if dtype == FP32 else "bf16"]
+        return 2 * products * clock / factor
 
 
-def _limiter(summary: dict) -> str:
+def limiter(summary: dict) -> str:
     """What the kernel waits for: the busiest engine and the DMA engines, in percent of the kernel's time."""
     name, engine = max(summary["engines"].items(), key=lambda item: item[1]["busy_ns"])
     return (
@@ -58,7 +73,7 @@ def _limiter(summary: dict) -> str:
 def modelled_rows(sections: set[str]) -> list[Row]:
     """Bound: bytes of inputs and outputs at the planning rate of the DMA engines."""
     target = _C.target_name()
-    rate = planning_bytes_per_second(target)
+    rate = MachineModel(target).planning_bytes_per_second()
     kernels, traffic = [], []
     for case, dtype, bar in BARS:
         name = f"{case.name} {'bf16' if dtype == BF16 else 'fp32'}"
@@ -69,7 +84,7 @@ def modelled_rows(sections: set[str]) -> list[Row]:
         bound = least / rate
         kernel = summary["kernel_ns"] * 1e-9
         kernels.append(
-            Row("kernel", name, seconds(kernel), seconds(bound), bound / kernel, ">=", bar, _limiter(summary))
+            Row("kernel", name, seconds(kernel), seconds(bound), bound / kernel, ">=", bar, limiter(summary))
         )
         moved = summary["dma"]["hbm_read_bytes"] + summary["dma"]["hbm_write_bytes"]
         traffic.append(

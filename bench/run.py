@@ -9,11 +9,12 @@ Sections:
   scaling   instruction bytes and compile time of one graph at two sizes of its tensors
   kernel    modelled time of kernels against the bound that HBM traffic sets, and what limits them
   traffic   HBM bytes they move against the bytes of their inputs and outputs
+  product   modelled time of matrix products against the tensor engine's peak or the HBM bound, and of causal attention
   run       wall time of the emulation on one host thread against eager mode on the CPU, also on one thread
   calls     what the caller of an eager operator and of a compiled function waits for
 
 Wall times are medians of turns in which both sides ran one after the other; the ratio is the median of the ratios
-within the turns. Times of the section `kernel` are modelled (docs/MachineModel.md): they do not depend on this machine.
+within the turns. Times of the sections `kernel` and `product` are modelled (docs/MachineModel.md): they do not depend on this machine.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import sys
 os.environ["TORCH_NEURONX_DISABLE_NEFF_CACHE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-SECTIONS = ("compile", "scaling", "kernel", "traffic", "run", "calls")
+SECTIONS = ("compile", "scaling", "kernel", "traffic", "product", "run", "calls")
 TURNS = {"compile": 3, "scaling": 31, "run": 7, "calls": 25}
 
 
@@ -59,6 +60,10 @@ def measure(sections: set[str], turns: int | None):
         from modelling import modelled_rows
 
         yield from modelled_rows(sections)
+    if "product" in sections:
+        from products import product_rows
+
+        yield from product_rows()
     if "scaling" in sections:
         from compiling import scaling_rows
 

@@ -1,0 +1,99 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""What matrix products and attention cost on the modelled device: section `product`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from compiling import compile_function
+from measure import Row, progress, seconds
+from modelling import BF16, FP32, MachineModel, limiter
+from torch_neuronx import _C
+
+
+@dataclass(frozen=True)
+class Product:
+    """A function of tensors of `sizes`, the floating-point operations it needs and the share of the bound to reach."""
+
+    name: str
+    function: Callable
+    sizes: tuple[tuple[int, ...], ...]
+    dtype: torch.dtype
+    #: 0: bound by what crosses HBM.
+    flops: float
+    result: int
+    bar: float
+
+    def arguments(self) -> list[torch.Tensor]:
+        return [torch.empty(size, dtype=self.dtype, device="neuron") for size in self.sizes]
+
+    def bound(self, model: MachineModel) -> float:
+        """Seconds: the tensor engine at its peak, or bytes of inputs and outputs at the planning rate."""
+        if self.flops:
+            return self.flops / model.tensor_flops(self.dtype)
+        elements = sum(torch.Size(size).numel() for size in self.sizes) + self.result
+        return elements * self.dtype.itemsize / model.planning_bytes_per_second()
+
+
+def _matmul(a, b):
+    return a @ b
+
+
+def _linear(x, weight):
+    return F.linear(x, weight)
+
+
+def _attention(query, key, value):
+    return F.scaled_dot_product_attention(query, key, value, is_causal=True)
+
+
+def _square(m: int, k: int, n: int, dtype: torch.dtype) -> Product:
+    name = f"matmul [{m}, {k}] x [{k}, {n}] {'bf16' if dtype == BF16 else 'fp32'}"
+    return Product(name, _matmul, ((m, k), (k, n)), dtype, 2.0 * m * k * n, m * n, 0.90)
+
+
+def _skinny(rows: int, dtype: torch.dtype, transposed: bool) -> Product:
+    kind = "nn.Linear" if transposed else "matmul"
+    bar = 0.60 if dtype == FP32 else 0.65 if transposed else 0.80
+    name = f"{kind}, {rows} rows, 4096 x 4096 {'bf16' if dtype == BF16 else 'fp32'}"
+    function = _linear if transposed else _matmul
+    return Product(name, function, ((rows, 4096), (4096, 4096)), dtype, 0, rows * 4096, bar)
+
+
+def _causal(batch: int, heads: int, length: int, depth: int) -> Product:
+    size = (batch, heads, length, depth)
+    # Two products over the pairs of a query and a key that is not after it.
+    flops = 4.0 * batch * heads * (length * (length + 1) / 2) * depth
+    return Product(f"causal attention {list(size)} bf16", _attention, (size,) * 3, BF16, flops, 0, 0.40)
+
+
+PRODUCTS = (
+    *(_square(4096, 4096, 4096, dtype) for dtype in (BF16, FP32)),
+    *(_square(8192, 4096, 16384, dtype) for dtype in (BF16, FP32)),
+    *(_skinny(rows, dtype, transposed) for rows in (1, 16, 64) for dtype in (BF16, FP32) for transposed in (False, True)),
+    _causal(2, 16, 4096, 128),
+)
+
+
+def product_rows() -> list[Row]:
+    """Modelled kernel time against the peak of the tensor engine, or against the HBM bound of few rows."""
+    model = MachineModel(_C.target_name())
+    rows = []
+    for product in PRODUCTS:
+        progress(f"product: {product.name}")
+        program = compile_function(product.function, product.arguments).program
+        summary = json.loads(_C.model_summary(program, 0))
+        kernel, bound = summary["kernel_ns"] * 1e-9, product.bound(model)
+        rows.append(
+            Row(
+                "product", product.name, seconds(kernel), seconds(bound), bound / kernel, ">=", product.bar,
+                limiter(summary),
+            )
+        )
+    return rows
