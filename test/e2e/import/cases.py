@@ -818,29 +818,6 @@ RANDOM = {
 }
 
 
-@cases("aten.isin.Tensor_Tensor")
-def _isin():
-    for dtype in (F32, I64, I32, U8):
-        for tested in ((4,), (2, 3), (), (0,)):
-            for shape in ((3, 5), (), (0,), (130,)):
-                for invert in (False, True):
-                    x = make(dtype, shape)
-                    yield (x, torch.cat([make(dtype, tested).flatten()[:2], x.flatten()[:2]]).reshape(-1)), {"invert": invert}
-
-
-@cases("aten.isin.Tensor_Scalar")
-def _isin_number():
-    for dtype in (F32, I64):
-        yield (make(dtype, (3, 5)), 2), {}
-        yield (make(dtype, (3, 5)), 1), {"invert": True}
-
-
-@cases("aten.isin.Scalar_Tensor")
-def _number_isin():
-    for dtype in (F32, I64):
-        yield (2, make(dtype, (3, 5))), {}
-
-
 import cases_contractions  # noqa: E402, F401  (the imports register more cases)
 import cases_convolutions  # noqa: E402, F401
 import cases_indexing  # noqa: E402, F401

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import torch
-from cases import ANY, cases
-from generators import BF16, BOOL, F32, FLOATS, I8, I32, I64, layout, make
+from cases import cases
+from generators import BF16, BOOL, F32, FLOATS, I8, I32, I64, U8, inf, layout, make, nan
 
 # Shape of the tensor, dimensions before the mask, shape of the mask, shape of the values.
 MASKED = [
@@ -149,7 +149,8 @@ def _index_put(*rest):
                     result = torch.empty(shape)[tuple(slice(None) if i is None else i for i in chosen)].shape
                     options = {"edges": False} if accumulate and dtype == F32 else {}
                     for values in (result, (1,) * len(result[-1:]), ()):
-                        yield (make(dtype, shape, **options), chosen, make(dtype, values, **options), accumulate, *rest), {}
+                        x, values = make(dtype, shape, **options), make(dtype, values, **options)
+                        yield (x, chosen, values, accumulate, *rest), {}
 
     return generate
 
@@ -185,7 +186,7 @@ def _index_add():
     yield (make(F32, (5, 3), edges=False), 0, index(5, 300), make(F32, (300, 3), edges=False)), {}
     # What is not finite stays in its row.
     yield (torch.zeros(4, 2), 0, torch.tensor([0, 1, 1, 3, 3]),
-           torch.tensor([[1.0, 2.0], [float("inf"), 1.0], [2.0, float("-inf")], [float("nan"), float("inf")], [1.0, float("-inf")]])), {}
+           torch.tensor([[1.0, 2.0], [inf, 1.0], [2.0, -inf], [nan, inf], [1.0, -inf]])), {}
 
 
 @cases("aten.index_fill.int_Scalar")
@@ -241,3 +242,26 @@ def _embedding_backward():
                 for scaled in (False, True):
                     yield (make(dtype, (*shape, 4), edges=False), index(6, *shape), 6, padding, scaled), {}
     yield (make(F32, (300, 4), edges=False), index(6, 300, dtype=I32), 6, -1, False), {}
+
+
+@cases("aten.isin.Tensor_Tensor")
+def _isin():
+    for dtype in (F32, I64, I32, U8):
+        for tested in ((4,), (2, 3), (), (0,)):
+            for shape in ((3, 5), (), (0,), (130,)):
+                for invert in (False, True):
+                    x, others = make(dtype, shape), make(dtype, tested)
+                    yield (x, torch.cat([others.flatten()[:2], x.flatten()[:2]])), {"invert": invert}
+
+
+@cases("aten.isin.Tensor_Scalar")
+def _isin_number():
+    for dtype in (F32, I64):
+        yield (make(dtype, (3, 5)), 2), {}
+        yield (make(dtype, (3, 5)), 1), {"invert": True}
+
+
+@cases("aten.isin.Scalar_Tensor")
+def _number_isin():
+    for dtype in (F32, I64):
+        yield (2, make(dtype, (3, 5))), {}

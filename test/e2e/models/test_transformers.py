@@ -1,7 +1,7 @@
 # Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-"""Models of the transformers library, tiny and with random weights: each compiled as one graph, compared with the CPU."""
+"""Models of the transformers library, tiny and with random weights: compiled as one graph, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import torch_neuronx
 
 transformers = pytest.importorskip("transformers")
 
-SIZES = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64, "intermediate_size": 128, "vocab_size": 200}
+SIZES = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64, "intermediate_size": 128,
+         "vocab_size": 200}
 
 
 def llama() -> torch.nn.Module:
