@@ -562,6 +562,15 @@ LogicalResult TileMatmulOp::verify() {
   return success();
 }
 
+LogicalResult TileTransposeOp::verify() {
+  RankedTensorType operand = tensorType(getOperand()), result = cast<RankedTensorType>(getType());
+  if (operand.getRank() != 2 || result.getRank() != 3 || result.getElementType() != operand.getElementType() ||
+      result.getDimSize(2) != operand.getDimSize(0) ||
+      result.getDimSize(0) * result.getDimSize(1) != operand.getDimSize(1))
+    return emitOpError() << "expected [m, t * k] -> [k, t, m] but got " << operand << " and " << result;
+  return success();
+}
+
 LogicalResult AccumulateOp::verify() {
   RankedTensorType accumulator = tensorType(getAccumulator()), value = tensorType(getValue());
   if (getType() != accumulator)

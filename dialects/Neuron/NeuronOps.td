@@ -334,6 +334,14 @@ def Neuron_TileMatmulOp : Neuron_PureOp<"tile_matmul"> {
   let hasVerifier = 1;
 }
 
+def Neuron_TileTransposeOp : Neuron_PureOp<"tile_transpose"> {
+  let summary = "result[k, t, m] = operand[m, t * K + k] for K = the result's partitions; what tile_matmul reads";
+  let arguments = (ins Neuron_Tensor:$operand);
+  let results = (outs Neuron_Tensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Neuron_AccumulateOp : Neuron_PureOp<"accumulate", [AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "accumulator with its leading box combined with `value`; the rest is unchanged";
   let description = [{

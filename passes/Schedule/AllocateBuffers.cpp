@@ -23,11 +23,11 @@ struct AllocateBuffersPass : neuron::impl::AllocateBuffersPassBase<AllocateBuffe
     BufferPlacement placement(kernel);
     int64_t base = 0;
     std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> addresses;
-    using Choice = BufferPlacement::Choice;
+    // Spread buffers may leave no room for larger ones; then fewer are.
     for (Sharing sharing : {Sharing::None, Sharing::InCopy, Sharing::InPsumToo})
-      for (Choice choice : {Choice::Spread, Choice::SpreadSmall, Choice::Lowest})
+      for (int64_t part : {1, 8, 16, 32, 64, 0})
         if (!addresses)
-          addresses = placement.place(space, sharing, capacity, choice);
+          addresses = placement.place(space, sharing, capacity, part ? capacity / part : 0);
     if (!addresses) {
       kernel.emitOpError() << "needs " << placement.bytesNeeded() << " bytes per partition of "
                            << stringifyMemorySpace(space) << " but the target has " << capacity;

@@ -232,7 +232,7 @@ int64_t BufferPlacement::gap(const Buffer &a, const Buffer &b) const {
 }
 
 std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing,
-                                                                                  int64_t capacity, Choice choice) {
+                                                                                  int64_t capacity, int64_t spread) {
   // Chains of buffers that take over each other's bytes are placed as one.
   struct Item {
     SmallVector<int, 2> members;
@@ -277,8 +277,7 @@ std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::placeSom
         break;
       address = std::max<int64_t>(address, llvm::alignTo(end, item->alignment));
     }
-    bool spread = choice == Choice::Spread || (choice == Choice::SpreadSmall && item->bytes <= capacity / 16);
-    if (spread && address + item->bytes <= capacity) {
+    if (item->bytes <= spread && address + item->bytes <= capacity) {
       // How long the bytes at an address rest before and after the item's life.
       auto restAt = [&](int64_t at) {
         int64_t rest = INT64_MAX;
@@ -318,12 +317,12 @@ std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::placeSom
 }
 
 std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::place(MemorySpace space, Sharing sharing,
-                                                                              int64_t capacity, Choice choice) {
+                                                                              int64_t capacity, int64_t spread) {
   SmallVector<int> which;
   for (auto [index, buffer] : llvm::enumerate(buffers))
     if (buffer.space == space)
       which.push_back(index);
-  return placeSome(which, sharing, capacity, choice);
+  return placeSome(which, sharing, capacity, spread);
 }
 
 int64_t BufferPlacement::bodyBytes(nisa::LoopOp loop, MemorySpace space) {
@@ -331,6 +330,6 @@ int64_t BufferPlacement::bodyBytes(nisa::LoopOp loop, MemorySpace space) {
   for (auto [index, buffer] : llvm::enumerate(buffers))
     if (buffer.space == space && buffer.body == &loop.getCopies().front())
       which.push_back(index);
-  (void)placeSome(which, Sharing::InCopy, INT64_MAX, Choice::Lowest);
+  (void)placeSome(which, Sharing::InCopy, INT64_MAX, /*spread=*/0);
   return needed;
 }

@@ -25,14 +25,12 @@ public:
 
   explicit BufferPlacement(nisa::KernelOp kernel);
 
-  /// How addresses are chosen: the lowest free one needs the fewest bytes; of all free ones below the capacity, the one
-  /// whose bytes rest longest before and after lets engines run ahead, because a write waits for the last reader of the
-  /// same bytes. SpreadSmall does the latter for buffers of at most a sixteenth of the capacity.
-  enum class Choice { Lowest, SpreadSmall, Spread };
-
-  /// Addresses of all buffers of a space, or nullopt when they need more than `capacity` bytes per partition.
+  /// Addresses of all buffers of a space, or nullopt when they need more than `capacity` bytes per partition. The
+  /// lowest free address needs the fewest bytes. Buffers of at most `spread` bytes take, of all free addresses below
+  /// the capacity, the one whose bytes rest longest before and after: a write waits for the last reader of the same
+  /// bytes.
   std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> place(MemorySpace space, Sharing sharing, int64_t capacity,
-                                                               Choice choice = Choice::Lowest);
+                                                               int64_t spread = 0);
   /// Bytes per partition that the last place() needed (also when it failed).
   int64_t bytesNeeded() const { return needed; }
   /// Bytes of the buffers that `loop` holds in its first copy, when they share what they can.
@@ -54,7 +52,7 @@ private:
   bool conflict(const Buffer &a, const Buffer &b, Sharing sharing) const;
   int64_t gap(const Buffer &a, const Buffer &b) const;
   std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> placeSome(ArrayRef<int> which, Sharing sharing,
-                                                                   int64_t capacity, Choice choice);
+                                                                   int64_t capacity, int64_t spread);
 
   SmallVector<Buffer> buffers;
   llvm::DenseMap<Value, int> indexOf;

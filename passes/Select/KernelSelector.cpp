@@ -219,7 +219,7 @@ LogicalResult KernelSelector::run(KernelOp kernel, nisa::KernelOp target) {
                                       IntegerAttr());
   kernel.walk([&](Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);
-    usesPsum |= isa<TileMatmulOp, TransposeOp>(op) || (reduce && llvm::is_contained(reduce.getDims(), 0));
+    usesPsum |= isa<TileMatmulOp, TileTransposeOp>(op) || (reduce && llvm::is_contained(reduce.getDims(), 0));
   });
   if (failed(selectBlock(kernel.getBody().front())))
     return failure();
@@ -256,8 +256,8 @@ LogicalResult KernelSelector::selectOp(Operation *op) {
     return selectIndexedLoad(load);
   if (auto store = dyn_cast<IndexedStoreOp>(op))
     return selectIndexedStore(store);
-  if (auto transpose = dyn_cast<TransposeOp>(op))
-    return selectTranspose(transpose);
+  if (auto transpose = dyn_cast<TileTransposeOp>(op))
+    return selectTileTranspose(transpose);
   if (isView(op))
     return selectView(op);
   if (auto unary = dyn_cast<UnaryOp>(op))
@@ -410,26 +410,6 @@ LogicalResult KernelSelector::selectView(Operation *op) {
         return unsupported(op, "a value of one partition repeated over partitions");
       ref.partitions = partitions;
     }
-  } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-    // Dimensions of size 1 come and go.
-    SmallVector<int64_t, 4> counts, steps;
-    size_t next = 0;
-    auto skipUnits = [&] {
-      while (next < ref.counts.size() && ref.counts[next] == 1)
-        ++next;
-    };
-    for (int64_t size : freeShape(result)) {
-      skipUnits();
-      counts.push_back(size);
-      steps.push_back(size == 1 ? 1 : next < ref.steps.size() ? ref.steps[next] : 0);
-      if (size != 1 && (next >= ref.counts.size() || ref.counts[next++] != size))
-        return unsupported(op, "a reshape of tiles that changes more than dimensions of size 1");
-    }
-    skipUnits();
-    if (next != ref.counts.size() || typeOf(result).getDimSize(0) != typeOf(reshape.getOperand()).getDimSize(0))
-      return unsupported(op, "a reshape of tiles that changes more than dimensions of size 1");
-    ref.counts = counts;
-    ref.steps = steps;
   } else {
     return unsupported(op, "a view that tiles do not have");
   }

@@ -111,7 +111,7 @@ private:
   LogicalResult sumPartitions(Location loc, const TileRef &dst, const TileRef &src, bool accumulate);
   LogicalResult selectTileMatmul(TileMatmulOp op);
   LogicalResult multiply(Location loc, const TileRef &dst, Value stationary, Value moving, bool accumulate);
-  LogicalResult selectTranspose(TransposeOp op);
+  LogicalResult selectTileTranspose(TileTransposeOp op);
   TileRef ones(Location loc, int64_t partitions, Type element);
   TileRef identity(Location loc, int64_t size, Type element);
   TileRef matmulOperand(Location loc, const TileRef &ref);

@@ -225,23 +225,25 @@ LogicalResult KernelSelector::selectTileMatmul(TileMatmulOp op) {
   return success();
 }
 
-LogicalResult KernelSelector::selectTranspose(TransposeOp op) {
-  if (op.getPermutation() != ArrayRef<int64_t>{1, 0})
-    return unsupported(op, "a permutation of tile dimensions other than [1, 0]");
+LogicalResult KernelSelector::selectTileTranspose(TileTransposeOp op) {
   FailureOr<TileRef> src = exactTile(op.getOperand());
   if (failed(src))
     return failure();
-  TileRef operand = matmulOperand(op.getLoc(), *src);
-  TileRef moved = allocateFor(op.getResult(), MemorySpace::Psum);
-  writer.loadStationary(op.getLoc(), operand, /*oneZero=*/false);
-  writer.matmul(op.getLoc(), moved, identity(op.getLoc(), operand.partitions, operand.element), /*accumulate=*/false,
-                /*oneZero=*/true, /*transpose=*/true);
-  // PSUM is scarce: what the tensor engine reads next leaves it at once.
-  auto isOperand = [](Operation *user) {
-    return isa<TileMatmulOp>(user) ||
-           (isView(user) && llvm::all_of(user->getUsers(), [](Operation *next) { return isa<TileMatmulOp>(next); }));
-  };
-  define(op.getResult(),
-         llvm::all_of(op.getResult().getUsers(), isOperand) ? matmulOperand(op.getLoc(), moved) : moved);
+  Location loc = op.getLoc();
+  TileRef operand = matmulOperand(loc, *src), turned = allocateFor(op.getResult(), MemorySpace::Psum);
+  int64_t size = turned.partitions, count = operand.partitions;
+  for (int64_t piece = 0; piece < turned.counts[0]; ++piece) {
+    TileRef from = operand, to = turned;
+    from.byteOffset += piece * size * operand.steps[0] * elementBytes(operand.element);
+    from.counts = {size};
+    to.byteOffset += piece * turned.steps[0] * elementBytes(turned.element);
+    to.counts = {count};
+    to.steps = {turned.steps[1]};
+    writer.loadStationary(loc, from, /*oneZero=*/false);
+    writer.matmul(loc, to, identity(loc, count, operand.element), /*accumulate=*/false, /*oneZero=*/true,
+                  /*transpose=*/true);
+  }
+  // PSUM is scarce, and the tensor engine reads SBUF only: it leaves PSUM at once.
+  define(op.getResult(), matmulOperand(loc, turned));
   return success();
 }

@@ -21,6 +21,8 @@ namespace {
 
 /// Query tiles that share what is loaded of keys and values.
 constexpr int64_t kRowTiles = 16;
+/// Tiles of weights that leave PSUM together after they were transposed.
+constexpr int64_t kTilesTogether = 1;
 /// Scores of one tile of rows at a time: two PSUM banks.
 constexpr int64_t kBlockKeys = 1024;
 
@@ -188,8 +190,9 @@ private:
   /// Keys and values on chip.
   struct Block {
     Segment segment;
-    Value keys;                // [depth / tiles, tiles, n]
-    SmallVector<Value> values; // [at most `partitions`, 1, valueDepth] each
+    Value keys;       // [depth / tiles, tiles, n]
+    Value values;     // [partitions, n / partitions, valueDepth]; null when there are fewer keys
+    Value lastValues; // [n % partitions, 1, valueDepth]; null when none are left
   };
   /// What a tile of rows sees of a block.
   struct Part {
@@ -206,15 +209,12 @@ private:
     int64_t whole = segment.extent / partitions, rest = segment.extent % partitions;
     Place place = placeOfHead(tensors.value, /*shared=*/true);
     place.add(segment, keyStride);
-    if (whole) {
-      Value all =
+    if (whole)
+      block.values =
           load(tensors.value, place, {partitions, whole, valueDepth}, {keyStride, keyStride * partitions, depthStride});
-      for (int64_t t = 0; t < whole; ++t)
-        block.values.push_back(slice(all, {0, t, 0}, {partitions, 1, valueDepth}));
-    }
     if (rest) {
       place.offset += whole * partitions * keyStride;
-      block.values.push_back(load(tensors.value, place, {rest, 1, valueDepth}, {keyStride, 0, depthStride}));
+      block.lastValues = load(tensors.value, place, {rest, 1, valueDepth}, {keyStride, 0, depthStride});
     }
     return block;
   }
@@ -311,15 +311,22 @@ private:
     state.sum = sum;
   }
 
+  /// Keys of a part on the partitions: whole tiles, a few at once, then what is left of the last.
+  template <typename Function> void forEachTile(const Part &part, Function function) {
+    int64_t whole = part.width / partitions, rest = part.width % partitions;
+    for (int64_t first = 0; first < whole; first += kTilesTogether)
+      function(first * partitions, partitions, std::min(kTilesTogether, whole - first));
+    if (rest)
+      function(whole * partitions, rest, 1);
+  }
+
   void turnWeights(Step &step) {
     int64_t count = step.rows.extent;
-    for (auto [weights, part] : llvm::zip(step.weights, step.parts))
-      for (int64_t start = 0; start < part.width; start += partitions) {
-        int64_t size = std::min(partitions, part.width - start);
-        Value tile = TransposeOp::create(b, loc, RankedTensorType::get({size, count}, element),
-                                         slice(weights, {0, start}, {count, size}), ArrayRef<int64_t>{1, 0});
-        step.turned.push_back(ReshapeOp::create(b, loc, RankedTensorType::get({size, 1, count}, element), tile));
-      }
+    for (size_t i = 0; i < step.parts.size(); ++i)
+      forEachTile(step.parts[i], [&](int64_t start, int64_t size, int64_t tiles) {
+        step.turned.push_back(TileTransposeOp::create(b, loc, RankedTensorType::get({size, tiles, count}, element),
+                                                      slice(step.weights[i], {0, start}, {count, size * tiles})));
+      });
   }
 
   void multiplyValues(Step &step) {
@@ -327,12 +334,15 @@ private:
     Value product;
     auto next = step.turned.begin();
     for (const Part &part : step.parts)
-      for (int64_t start = 0; start < part.width; start += partitions) {
-        int64_t size = std::min(partitions, part.width - start);
-        Value value = slice(part.block->values[(part.offset + start) / partitions], {0, 0, 0}, {size, 1, valueDepth});
+      forEachTile(part, [&](int64_t start, int64_t size, int64_t tiles) {
+        int64_t first = (part.offset + start) / partitions;
+        // A part may end within a tile of its block.
+        bool isLast = !part.block->values || first >= typeOf(part.block->values).getDimSize(1);
+        Value value = slice(isLast ? part.block->lastValues : part.block->values, {0, isLast ? 0 : first, 0},
+                            {size, tiles, valueDepth});
         Value weighted = TileMatmulOp::create(b, loc, f32({step.rows.extent, valueDepth}), *next++, value);
         product = product ? AccumulateOp::create(b, loc, ReduceKind::Sum, product, weighted).getResult() : weighted;
-      }
+      });
     state.output = step.correction ? binary(BinaryFunction::Add,
                                             binary(BinaryFunction::Mul, state.output, step.correction), product)
                                    : product;

@@ -85,10 +85,11 @@ private:
     return LoadOp::create(b, loc, type, tensor.buffer, ivs, offset, ivStrides, strides);
   }
 
+  /// [other, k] as [k, 1, other].
   Value transpose(Value tile) {
     auto type = cast<RankedTensorType>(tile.getType());
-    auto transposed = RankedTensorType::get({type.getDimSize(1), type.getDimSize(0)}, type.getElementType());
-    return TransposeOp::create(b, loc, transposed, tile, ArrayRef<int64_t>{1, 0});
+    auto transposed = RankedTensorType::get({type.getDimSize(1), 1, type.getDimSize(0)}, type.getElementType());
+    return TileTransposeOp::create(b, loc, transposed, tile);
   }
 
   Value slice(Value tile, ArrayRef<int64_t> starts, ArrayRef<int64_t> shape) {
@@ -139,22 +140,15 @@ private:
       rightAll = load(rhs, batch, depth, 1, tiles, columns, 2);
     for (int64_t t = 0; t < tiles; ++t) {
       Value right = plan.rhs == OperandOrder::TensorEngineTranspose
-                        ? withTile(transpose(slice(rightAll, {0, t * k}, {columns.extent, k})))
+                        ? transpose(slice(rightAll, {0, t * k}, {columns.extent, k}))
                         : slice(rightAll, {0, t, 0}, {k, 1, columns.extent});
       for (auto [r, accumulator] : llvm::enumerate(accumulators)) {
         int64_t start = int64_t(r) * partitions, extent = std::min(partitions, rows.extent - start);
         Value left = leftAll ? slice(leftAll, {0, t, start}, {k, 1, extent})
-                             : withTile(transpose(slice(leftRows[r], {0, t * k}, {extent, k})));
+                             : transpose(slice(leftRows[r], {0, t * k}, {extent, k}));
         add(accumulator, left, right);
       }
     }
-  }
-
-  /// [k, other] as [k, 1, other].
-  Value withTile(Value tile) {
-    auto type = cast<RankedTensorType>(tile.getType());
-    auto wanted = RankedTensorType::get({type.getDimSize(0), 1, type.getDimSize(1)}, type.getElementType());
-    return ReshapeOp::create(b, loc, wanted, tile);
   }
 
   void add(Value &accumulator, Value stationary, Value moving) {

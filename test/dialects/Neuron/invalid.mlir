@@ -764,6 +764,14 @@ func.func @tile_matmul_rank(%a: tensor<16xf32>) {
 
 // -----
 
+func.func @tile_transpose_shapes(%a: tensor<16x8xf32>) {
+  // expected-error @+1 {{'neuron.tile_transpose' op expected [m, t * k] -> [k, t, m] but got 'tensor<16x8xf32>' and 'tensor<8x2x16xf32>'}}
+  %0 = neuron.tile_transpose %a : tensor<16x8xf32> -> tensor<8x2x16xf32>
+  return
+}
+
+// -----
+
 func.func @accumulate_type(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>) {
   // expected-error @+1 {{failed to verify that all of {accumulator, result} have same type}}
   %0 = "neuron.accumulate"(%a, %b) <{kind = #neuron.reduce_kind<sum>}> : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>

@@ -24,9 +24,8 @@
 // TRN1-LABEL: func.func @chunks
 // TRN1: %[[L:.*]] = neuron.load %arg0[0] strides [1000, 1] {{.*}} -> tensor<128x{{.*}}xbf16>
 // TRN1: %[[S:.*]] = neuron.slice %[[L]] starts [0, 0] {{.*}} -> tensor<128x128xbf16>
-// TRN1: %[[T:.*]] = neuron.transpose %[[S]] permutation [1, 0]
-// TRN1: %[[V:.*]] = neuron.reshape %[[T]] : tensor<128x128xbf16> -> tensor<128x1x128xbf16>
-// TRN1: neuron.tile_matmul %[[V]]
+// TRN1: %[[T:.*]] = neuron.tile_transpose %[[S]] : tensor<128x128xbf16> -> tensor<128x1x128xbf16>
+// TRN1: neuron.tile_matmul %[[T]]
 func.func @chunks(%x: tensor<1x200x1000xbf16>, %y: tensor<1x1000x600xbf16>) -> tensor<1x200x600xbf16> {
   %t = neuron.contract %x, %y : tensor<1x200x1000xbf16>, tensor<1x1000x600xbf16> -> tensor<1x200x600xbf16>
   return %t : tensor<1x200x600xbf16>
