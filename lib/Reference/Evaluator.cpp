@@ -4,14 +4,15 @@
 #include "lib/Reference/Evaluator.h"
 
 #include <cmath>
+#include <limits>
 
 #include "dialects/Neuron/NeuronIndexingOps.h"
 #include "dialects/Neuron/NeuronViews.h"
 #include "lib/Reference/ScalarFunctions.h"
+#include "neuron/Support/Text.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "neuron/Support/Text.h"
 
 using namespace mlir;
 using namespace mlir::neuron;
@@ -95,6 +96,8 @@ private:
   Status operation(Operation *op) {
     if (auto kernel = dyn_cast<KernelOp>(op))
       return evaluateKernel(kernel);
+    if (auto attention = dyn_cast<AttentionOp>(op))
+      return evaluateAttention(attention);
     if (isElementwise(op))
       return elementwise(op);
     if (isView(op))
@@ -395,9 +398,9 @@ private:
                                     : combineFloat(op.getKind(), running[position - stride], operand.floats[position]);
         result.floats[position] = roundTo(element, static_cast<float>(running[position]));
       } else {
-        result.integers[position] =
-            isFirst ? wrapTo(element, operand.integers[position])
-                    : combineInteger(op.getKind(), element, result.integers[position - stride], operand.integers[position]);
+        result.integers[position] = isFirst ? wrapTo(element, operand.integers[position])
+                                            : combineInteger(op.getKind(), element, result.integers[position - stride],
+                                                             operand.integers[position]);
       }
     });
     return Status::success();
@@ -504,6 +507,53 @@ private:
         result.integers[to] =
             wrapTo(element, static_cast<int64_t>(uint64_t(result.integers[to]) + uint64_t(source.integers[position])));
     });
+  }
+
+  Status evaluateAttention(AttentionOp op) {
+    const HostTensor &query = get(op.getQuery()), &key = get(op.getKey()), &value = get(op.getValue());
+    const HostTensor *mask = op.getMask() ? &get(op.getMask()) : nullptr;
+    HostTensor result(cast<RankedTensorType>(op.getResult().getType()));
+    HostTensor sums(cast<RankedTensorType>(op.getLogsumexp().getType()));
+    Type element = result.type.getElementType();
+    int64_t depth = query.type.getDimSize(3), keys = key.type.getDimSize(2), groups = key.type.getDimSize(1);
+    int64_t heads = query.type.getDimSize(1);
+    int64_t columns = value.type.getDimSize(3);
+    double scale = op.getScale().convertToDouble();
+    std::vector<double> scores(keys);
+    forEachElement(sums.type.getShape(), [&](ArrayRef<int64_t> at, int64_t row) {
+      int64_t group = at[0] * groups + at[1] / (heads / groups);
+      double largest = -std::numeric_limits<double>::infinity(), total = 0;
+      for (int64_t k = 0; k < keys; ++k) {
+        double score = 0;
+        for (int64_t d = 0; d < depth; ++d)
+          score += double(query.floats[row * depth + d]) * key.floats[(group * keys + k) * depth + d];
+        score *= scale;
+        if (mask) {
+          int64_t position = 0;
+          for (unsigned d = 0; d < 3; ++d)
+            position = position * mask->type.getDimSize(d) + (mask->type.getDimSize(d) == 1 ? 0 : at[d]);
+          score += mask->floats[position * keys + k];
+        }
+        if (op.getCausal() && k > at[2])
+          score = -std::numeric_limits<double>::infinity();
+        scores[k] = score;
+        largest = std::max(largest, score);
+      }
+      for (double &score : scores) {
+        score = std::isinf(largest) && largest < 0 ? 0 : std::exp(score - largest);
+        total += score;
+      }
+      sums.floats[row] = float(largest + std::log(total));
+      for (int64_t c = 0; c < columns; ++c) {
+        double sum = 0;
+        for (int64_t k = 0; k < keys; ++k)
+          sum += double(roundTo(element, scores[k])) * value.floats[(group * keys + k) * columns + c];
+        result.floats[row * columns + c] = roundTo(element, total > 0 ? sum / total : 0);
+      }
+    });
+    bind(op.getResult(), std::move(result));
+    bind(op.getLogsumexp(), std::move(sums));
+    return Status::success();
   }
 
   Status contract(ContractOp op, HostTensor &result) {

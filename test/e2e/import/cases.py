@@ -818,7 +818,8 @@ RANDOM = {
 }
 
 
-import cases_contractions  # noqa: E402, F401  (the imports register more cases)
+import cases_attention  # noqa: E402, F401  (the imports register more cases)
+import cases_contractions  # noqa: E402, F401
 import cases_convolutions  # noqa: E402, F401
 import cases_indexing  # noqa: E402, F401
 import cases_training  # noqa: E402, F401

@@ -1,0 +1,115 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""Matrix products of all orders and sizes, what is fused into them, and attention."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from checking import BF16, F16, F32, case, check_all, check_gradients, sample
+
+# Of the largest value: sums of up to some thousand products in f32, rounded once.
+TOLERANCES = {F32: 2e-5, BF16: 2e-2, F16: 3e-3}
+#: Rows, depth, columns: one, less than a tile, whole tiles, several blocks and chunks with something left of each.
+SIZES = ((1, 1, 1), (4, 8, 5), (128, 128, 128), (300, 257, 700), (1, 512, 1000), (129, 3000, 65), (1030, 640, 130),
+         (40, 2600, 1100))
+
+
+def products(dtype, *cases_of):
+    """Cases compared relative to their largest value."""
+    result = []
+    for name, function, *arguments in cases_of:
+        largest = function(*arguments).float().abs().max().item()
+        result.append(case(name, function, *arguments, rtol=0, atol=TOLERANCES[dtype] * max(largest, 1.0)))
+    return result
+
+
+@pytest.mark.parametrize("dtype", (F32, BF16, F16), ids=("float32", "bfloat16", "float16"))
+def test_orders(dtype):
+    """Row by row and column by column, either side."""
+    found = []
+    for m, k, n in SIZES:
+        a, b = sample(dtype, m, k), sample(dtype, k, n)
+        at, bt = sample(dtype, k, m), sample(dtype, n, k)
+        found += products(
+            dtype,
+            (f"{m} {k} {n}", torch.matmul, a, b),
+            (f"{m} {k} {n} rhs transposed", lambda a, b: a @ b.t(), a, bt),
+            (f"{m} {k} {n} lhs transposed", lambda a, b: a.t() @ b, at, b),
+        )
+    check_all(found, batch=6)
+
+
+@pytest.mark.parametrize("dtype", (F32, BF16), ids=("float32", "bfloat16"))
+def test_epilogues(dtype):
+    """What follows a product element by element is computed on its blocks."""
+    x, w, bias = sample(dtype, 2, 100, 256), sample(dtype, 300, 256, scale=0.1), sample(dtype, 300)
+    a, b = sample(dtype, 2, 3, 70, 64), sample(dtype, 2, 3, 90, 64)
+    found = products(
+        dtype,
+        ("bias", F.linear, x, w, bias),
+        ("gelu", lambda x, w, b: F.gelu(F.linear(x, w, b)), x, w, bias),
+        ("residual", lambda x, w, r: F.linear(x, w) + r, x, w, sample(dtype, 2, 100, 300)),
+        ("product kept", lambda x, w, b: torch.cat([(y := F.linear(x, w)), y + b]), x, w, bias),
+        ("mask", lambda a, b, m: a @ b.transpose(-1, -2) * 0.125 + m, a, b, sample(dtype, 70, 90)),
+        ("softmax", lambda a, b: torch.softmax(a @ b.transpose(-1, -2) * 0.125, -1), a, b),
+        ("column of each head", lambda a, b, c: a @ b.transpose(-1, -2) * c, a, b, sample(dtype, 3, 1, 1)),
+        ("transposed result", lambda x, w: F.linear(x, w).transpose(1, 2).contiguous() + 1, x, w),
+        ("addmm", lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2.0), bias, x[0], w.t().contiguous()),
+    )
+    check_all(found, batch=4)
+
+
+def attention(**options):
+    return lambda *tensors: F.scaled_dot_product_attention(*tensors, **options)
+
+
+def masked(query, key, value, mask):
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+
+def by_position(query, key, value):
+    """Heads after positions, as models lay them out."""
+    turned = (tensor.transpose(1, 2) for tensor in (query, key, value))
+    return F.scaled_dot_product_attention(*turned, is_causal=True).transpose(1, 2).flatten(2)
+
+
+def attention_cases(dtype):
+    def three(batch, heads, queries, keys, depth, groups=None):
+        shapes = ((heads, queries), (groups or heads, keys), (groups or heads, keys))
+        return [sample(dtype, batch, h, rows, depth) for h, rows in shapes]
+
+    blocked = torch.rand(50, 77) > 0.3
+    blocked[3] = False
+    return products(
+        dtype,
+        ("plain", attention(), *three(2, 4, 100, 77, 64)),
+        ("several blocks", attention(), *three(1, 1, 300, 2300, 32)),
+        ("causal", attention(is_causal=True), *three(2, 2, 100, 100, 64)),
+        ("causal, several blocks", attention(is_causal=True), *three(1, 1, 2200, 2200, 16)),
+        ("causal, more keys", attention(is_causal=True), *three(1, 2, 60, 200, 64)),
+        ("causal, more queries", attention(is_causal=True), *three(1, 2, 300, 140, 64)),
+        ("boolean mask with an empty row", masked, *three(2, 2, 50, 77, 64), blocked),
+        ("float mask", masked, *three(2, 2, 50, 77, 64), sample(dtype, 2, 1, 50, 77)),
+        ("groups", attention(is_causal=True, enable_gqa=True), *three(2, 4, 50, 50, 64, groups=2)),
+        ("one query", attention(), *three(2, 4, 1, 130, 64)),
+        ("scale", attention(scale=0.3), *three(1, 2, 50, 50, 64)),
+        ("negative scale", attention(scale=-0.3), *three(1, 2, 50, 50, 64)),
+        ("deep heads", attention(), *three(1, 2, 50, 50, 192)),
+        ("deeper heads", attention(), *three(1, 2, 50, 50, 300)),
+        ("by position", by_position, *(sample(dtype, 2, 50, 4, 64) for _ in range(3))),
+        ("large scores", attention(), *(50 * t for t in three(1, 2, 50, 60, 64)[:2]), sample(dtype, 1, 2, 60, 64)),
+    )
+
+
+@pytest.mark.parametrize("dtype", (F32, BF16, F16), ids=("float32", "bfloat16", "float16"))
+def test_attention(dtype):
+    check_all(attention_cases(dtype), batch=4)
+
+
+@pytest.mark.parametrize("name", ("plain", "causal", "groups", "by position"))
+def test_gradients_of_attention(name):
+    found = {c.label: c for c in attention_cases(F32)}[name]
+    check_gradients(found.function, *(tensor.requires_grad_() for tensor in found.arguments))
