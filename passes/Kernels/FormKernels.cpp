@@ -263,10 +263,7 @@ Operation *firstObstacle(Value operand) {
         found = view;
     return found;
   }
-  if (Operation *view = firstBeyond(operand, bufferLayout(source)))
-    return view;
-  // KernelDomain folds views into a read as if the buffer were contiguous.
-  return firstBeyond(operand, StridedLayout::contiguous(cast<RankedTensorType>(source.getType()).getShape()));
+  return firstBeyond(operand, bufferLayout(source));
 }
 
 /// Every operation needs an iteration space of its own, at least. An argument with strides, or what is made anew in

@@ -466,7 +466,7 @@ Choice InstructionWriter::transfer() const {
 }
 
 void InstructionWriter::dma(Location loc, const TileRef &tile, Value hbm, isa::HbmPattern pattern,
-                            const nisa::HbmTerms &terms, bool isLoad, bool transposes) {
+                            const nisa::HbmTerms &terms, bool isLoad, bool transposes, const TileRef &index) {
   auto [engine, code, tiles, scalars, occupancy] = transfer();
   if (transposes)
     code.opcode = isa::Opcode::DmaTranspose;
@@ -474,36 +474,14 @@ void InstructionWriter::dma(Location loc, const TileRef &tile, Value hbm, isa::H
   code.tiles[tileSlot] = tile.pattern();
   code.hbm[isLoad ? 1 : 0] = pattern;
   SmallVector<Value> buffers = isLoad ? SmallVector<Value>{tile.buffer, hbm} : SmallVector<Value>{hbm, tile.buffer};
+  if (index) {
+    // Only descriptors that GpSimd generates take addresses from a tile.
+    engine = Engine::Gpsimd;
+    code.dgeMode = isa::DgeMode::Software;
+    code.oobMode = isa::OutOfBoundsMode::Error;
+    code.tiles[2] = index.pattern();
+    buffers.push_back(index.buffer);
+  }
   nisa::createInstruction(builder, loc, engine, code, buffers, {}, isLoad ? nisa::HbmTerms() : terms,
                           isLoad ? terms : nisa::HbmTerms());
-}
-
-/// Only descriptors that GpSimd generates take addresses from a tile.
-static void makeIndexed(Choice &choice, const TileRef &index) {
-  choice.engine = isa::Engine::Gpsimd;
-  choice.code.dgeMode = isa::DgeMode::Software;
-  choice.code.oobMode = isa::OutOfBoundsMode::Error;
-  choice.code.tiles[2] = index.pattern();
-}
-
-void InstructionWriter::gatherTile(Location loc, const TileRef &tile, const TileRef &index, Value hbm,
-                                   const isa::HbmPattern &pattern, const nisa::HbmTerms &terms) {
-  Choice choice = transfer();
-  makeIndexed(choice, index);
-  choice.code.tiles[0] = tile.pattern();
-  choice.code.tiles[1].space = isa::MemorySpace::Hbm;
-  choice.code.hbm[1] = pattern;
-  nisa::createInstruction(builder, loc, choice.engine, choice.code, {tile.buffer, hbm, index.buffer}, {},
-                          nisa::HbmTerms(), terms);
-}
-
-void InstructionWriter::scatterTile(Location loc, const TileRef &tile, const TileRef &index, Value hbm,
-                                    const isa::HbmPattern &pattern, const nisa::HbmTerms &terms) {
-  Choice choice = transfer();
-  makeIndexed(choice, index);
-  choice.code.tiles[0].space = isa::MemorySpace::Hbm;
-  choice.code.tiles[1] = tile.pattern();
-  choice.code.hbm[0] = pattern;
-  nisa::createInstruction(builder, loc, choice.engine, choice.code, {hbm, tile.buffer, index.buffer}, {}, terms,
-                          nisa::HbmTerms());
 }

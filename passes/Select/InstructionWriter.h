@@ -70,15 +70,10 @@ public:
                     AluOp compare, float onFalse);
   void loadStationary(Location loc, const TileRef &src, bool oneZero);
   void matmul(Location loc, const TileRef &dst, const TileRef &moving, bool accumulate, bool oneZero, bool transpose);
-  /// `transposes` (loads only): the innermost dimension of the pattern is across the partitions.
+  /// `transposes` (loads only): the innermost dimension of the pattern is across the partitions. `index`: partition p
+  /// of the tile goes with row index[p] of the pattern, whose outermost step is that of the rows.
   void dma(Location loc, const TileRef &tile, Value hbm, ::neuroncore::isa::HbmPattern pattern,
-           const nisa::HbmTerms &terms, bool isLoad, bool transposes = false);
-
-  /// Partition p of the tile with the row index[p] of the HBM pattern, whose outermost step is that of the rows.
-  void gatherTile(Location loc, const TileRef &tile, const TileRef &index, Value hbm,
-                  const ::neuroncore::isa::HbmPattern &pattern, const nisa::HbmTerms &terms);
-  void scatterTile(Location loc, const TileRef &tile, const TileRef &index, Value hbm,
-                   const ::neuroncore::isa::HbmPattern &pattern, const nisa::HbmTerms &terms);
+           const nisa::HbmTerms &terms, bool isLoad, bool transposes = false, const TileRef &index = {});
 
   /// A transfer without operands: who triggers it and how, before the schedule phase decides.
   Choice transfer() const;

@@ -226,9 +226,9 @@ LogicalResult KernelSelector::selectIndexedLoad(IndexedLoadOp op) {
     return failure();
   TileRef rows = inSbuf(op.getLoc(), *index), ref = allocateFor(op.getResult());
   auto type = typeOf(op.getResult());
-  writer.gatherTile(op.getLoc(), ref, rows, op.getBuffer(),
-                    indexedPattern(type.getElementType(), op.getOffset(), type.getShape(), op.getStrides()),
-                    termsOf(op, loopCounters));
+  writer.dma(op.getLoc(), ref, op.getBuffer(),
+             indexedPattern(type.getElementType(), op.getOffset(), type.getShape(), op.getStrides()),
+             termsOf(op, loopCounters), /*isLoad=*/true, /*transposes=*/false, rows);
   define(op.getResult(), ref);
   return success();
 }
@@ -239,8 +239,8 @@ LogicalResult KernelSelector::selectIndexedStore(IndexedStoreOp op) {
     return failure();
   TileRef rows = inSbuf(op.getLoc(), *index), ref = inSbuf(op.getLoc(), *value);
   auto type = typeOf(op.getTile());
-  writer.scatterTile(op.getLoc(), ref, rows, op.getBuffer(),
-                     indexedPattern(type.getElementType(), op.getOffset(), type.getShape(), op.getStrides()),
-                     termsOf(op, loopCounters));
+  writer.dma(op.getLoc(), ref, op.getBuffer(),
+             indexedPattern(type.getElementType(), op.getOffset(), type.getShape(), op.getStrides()),
+             termsOf(op, loopCounters), /*isLoad=*/false, /*transposes=*/false, rows);
   return success();
 }

@@ -21,8 +21,6 @@ namespace {
 
 /// Query tiles that share what is loaded of keys and values.
 constexpr int64_t kRowTiles = 16;
-/// Tiles of weights that leave PSUM together after they were transposed.
-constexpr int64_t kTilesTogether = 1;
 /// Scores of one tile of rows at a time: two PSUM banks.
 constexpr int64_t kBlockKeys = 1024;
 
@@ -60,7 +58,7 @@ public:
   }
 
 private:
-  using Segment = TileGenerator::Range;
+  using Segment = TileRange;
   /// Where the loops over batch, group and head of the group are.
   struct Head {
     Segment batch, group, head;
@@ -72,17 +70,7 @@ private:
   Value index(int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
 
   void forEach(int64_t size, int64_t tile, llvm::function_ref<void(Segment)> body) {
-    int64_t whole = size / tile;
-    if (whole == 1) {
-      body({0, tile, Value(), 0});
-    } else if (whole > 1) {
-      auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(1));
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPoint(loop.getBody()->getTerminator());
-      body({0, tile, loop.getInductionVar(), tile});
-    }
-    if (int64_t rest = size % tile)
-      body({whole * tile, rest, Value(), 0});
+    forEachTile(b, loc, size, tile, body);
   }
 
   void forEachHead(llvm::function_ref<void()> body) {
@@ -109,10 +97,7 @@ private:
     return binary(BinaryFunction::Mul, value, constant({typeOf(value).getDimSize(0), 1}, factor));
   }
   Value slice(Value tile, ArrayRef<int64_t> starts, ArrayRef<int64_t> shape) {
-    if (typeOf(tile).getShape() == shape)
-      return tile;
-    SmallVector<int64_t> steps(shape.size(), 1);
-    return SliceOp::create(b, loc, RankedTensorType::get(shape, typeOf(tile).getElementType()), tile, starts, steps);
+    return sliceTile(b, loc, tile, starts, shape);
   }
   Value castTo(Value value, Type type) {
     return typeOf(value).getElementType() == type
@@ -124,23 +109,9 @@ private:
   // Memory
   //===------------------------------------------------------------------------------------------------------------===//
 
-  struct Place {
-    int64_t offset = 0;
-    SmallVector<Value> ivs;
-    SmallVector<int64_t> ivStrides;
-
-    void add(const Segment &segment, int64_t stride) {
-      offset += segment.start * stride;
-      if (segment.iv && stride != 0) {
-        ivs.push_back(segment.iv);
-        ivStrides.push_back(segment.step * stride);
-      }
-    }
-  };
-
   /// The position of the current head; `shared`: of its group, in tensors of keys and values.
-  Place placeOfHead(const HbmTensor &tensor, bool shared) {
-    Place place;
+  TileAddress placeOfHead(const HbmTensor &tensor, bool shared) {
+    TileAddress place;
     place.offset = tensor.layout.offset;
     auto stride = [&](unsigned d) { return tensor.layout.sizes[d] == 1 ? 0 : tensor.layout.strides[d]; };
     place.add(at.batch, stride(0));
@@ -153,19 +124,19 @@ private:
     return place;
   }
 
-  Value load(const HbmTensor &tensor, const Place &place, ArrayRef<int64_t> shape, ArrayRef<int64_t> strides) {
+  Value load(const HbmTensor &tensor, const TileAddress &place, ArrayRef<int64_t> shape, ArrayRef<int64_t> strides) {
     Type type = cast<MemRefType>(tensor.buffer.getType()).getElementType();
     return LoadOp::create(b, loc, RankedTensorType::get(shape, type), tensor.buffer, place.ivs, place.offset,
                           place.ivStrides, strides);
   }
 
-  void store(Value tile, const HbmTensor &tensor, const Place &place, ArrayRef<int64_t> strides) {
+  void store(Value tile, const HbmTensor &tensor, const TileAddress &place, ArrayRef<int64_t> strides) {
     StoreOp::create(b, loc, tile, tensor.buffer, place.ivs, place.offset, place.ivStrides, strides);
   }
 
   /// Rows of query or key with the depth on the partitions: [depth / tiles, tiles, rows].
   Value loadTransposed(const HbmTensor &tensor, bool shared, Segment segment) {
-    Place place = placeOfHead(tensor, shared);
+    TileAddress place = placeOfHead(tensor, shared);
     int64_t rowStride = tensor.layout.strides[2], depthStride = tensor.layout.strides[3];
     place.add(segment, rowStride);
     int64_t piece = depth / depthTiles;
@@ -207,7 +178,7 @@ private:
     block.keys = loadTransposed(tensors.key, /*shared=*/true, segment);
     int64_t keyStride = tensors.value.layout.strides[2], depthStride = tensors.value.layout.strides[3];
     int64_t whole = segment.extent / partitions, rest = segment.extent % partitions;
-    Place place = placeOfHead(tensors.value, /*shared=*/true);
+    TileAddress place = placeOfHead(tensors.value, /*shared=*/true);
     place.add(segment, keyStride);
     if (whole)
       block.values =
@@ -226,7 +197,7 @@ private:
     Value tile = TileMatmulOp::create(b, loc, f32({count, part.width}), query, keyTile);
     if (tensors.mask.buffer) {
       const StridedLayout &layout = tensors.mask.layout;
-      Place place = placeOfHead(tensors.mask, /*shared=*/false);
+      TileAddress place = placeOfHead(tensors.mask, /*shared=*/false);
       int64_t rowStride = layout.sizes[2] == 1 ? 0 : layout.strides[2];
       place.add(tileRows, rowStride);
       place.add(part.block->segment, layout.strides[3]);
@@ -257,7 +228,7 @@ private:
     Value correction;
   };
 
-  void run(MutableArrayRef<Step> steps) {
+  void emitSteps(MutableArrayRef<Step> steps) {
     // Weights rest for a step before they are transposed: else the engine that takes them out of PSUM waits for them
     // before it looks for the next largest score.
     constexpr size_t kExponentials = 1, kTransposes = 3, kProducts = 4;
@@ -306,26 +277,23 @@ private:
       sum = sum ? binary(BinaryFunction::Add, sum, total) : total;
       step.weights.push_back(weights);
     }
-    // Once more, so that a loop can update it in place after its last use.
-    state.maximum = binary(BinaryFunction::Max, state.maximum, largest);
+    // What a loop carries is computed once more, so that it can be updated in place after its last use.
+    state.maximum = isa<BlockArgument>(state.maximum) ? binary(BinaryFunction::Max, state.maximum, largest) : maximum;
     state.sum = sum;
   }
 
-  /// Keys of a part on the partitions: whole tiles, a few at once, then what is left of the last.
-  template <typename Function> void forEachTile(const Part &part, Function function) {
-    int64_t whole = part.width / partitions, rest = part.width % partitions;
-    for (int64_t first = 0; first < whole; first += kTilesTogether)
-      function(first * partitions, partitions, std::min(kTilesTogether, whole - first));
-    if (rest)
-      function(whole * partitions, rest, 1);
+  /// Keys of a part on the partitions: start and size of each tile.
+  void forEachKeyTile(const Part &part, llvm::function_ref<void(int64_t start, int64_t size)> body) {
+    for (int64_t start = 0; start < part.width; start += partitions)
+      body(start, std::min(partitions, part.width - start));
   }
 
   void turnWeights(Step &step) {
     int64_t count = step.rows.extent;
     for (size_t i = 0; i < step.parts.size(); ++i)
-      forEachTile(step.parts[i], [&](int64_t start, int64_t size, int64_t tiles) {
-        step.turned.push_back(TileTransposeOp::create(b, loc, RankedTensorType::get({size, tiles, count}, element),
-                                                      slice(step.weights[i], {0, start}, {count, size * tiles})));
+      forEachKeyTile(step.parts[i], [&](int64_t start, int64_t size) {
+        step.turned.push_back(TileTransposeOp::create(b, loc, RankedTensorType::get({size, 1, count}, element),
+                                                      slice(step.weights[i], {0, start}, {count, size})));
       });
   }
 
@@ -334,18 +302,19 @@ private:
     Value product;
     auto next = step.turned.begin();
     for (const Part &part : step.parts)
-      forEachTile(part, [&](int64_t start, int64_t size, int64_t tiles) {
-        int64_t first = (part.offset + start) / partitions;
+      forEachKeyTile(part, [&](int64_t start, int64_t size) {
+        int64_t tile = (part.offset + start) / partitions;
         // A part may end within a tile of its block.
-        bool isLast = !part.block->values || first >= typeOf(part.block->values).getDimSize(1);
-        Value value = slice(isLast ? part.block->lastValues : part.block->values, {0, isLast ? 0 : first, 0},
-                            {size, tiles, valueDepth});
+        bool isLast = !part.block->values || tile >= typeOf(part.block->values).getDimSize(1);
+        Value value = slice(isLast ? part.block->lastValues : part.block->values, {0, isLast ? 0 : tile, 0},
+                            {size, 1, valueDepth});
         Value weighted = TileMatmulOp::create(b, loc, f32({step.rows.extent, valueDepth}), *next++, value);
         product = product ? AccumulateOp::create(b, loc, ReduceKind::Sum, product, weighted).getResult() : weighted;
       });
-    state.output = step.correction ? binary(BinaryFunction::Add,
-                                            binary(BinaryFunction::Mul, state.output, step.correction), product)
-                                   : product;
+    state.output =
+        step.correction
+            ? binary(BinaryFunction::Add, binary(BinaryFunction::Mul, state.output, step.correction), product)
+            : product;
   }
 
   //===------------------------------------------------------------------------------------------------------------===//
@@ -388,7 +357,7 @@ private:
           steps.push_back(std::move(step));
       }
     }
-    run(steps);
+    emitSteps(steps);
     finish(states, tileRows);
   }
 
@@ -398,7 +367,7 @@ private:
       SmallVector<Step, 0> steps;
       for (size_t t = 0; t < states.size(); ++t)
         steps.push_back({&states[t], queries[t], tileRows[t], {{&block, 0, kBlockKeys, false}}, {}, {}, {}, {}});
-      run(steps);
+      emitSteps(steps);
     };
     if (count == 1)
       return meetAll({0, kBlockKeys, Value(), 0});
@@ -436,7 +405,7 @@ private:
       for (auto [state, sum] : llvm::zip(states, sums))
         outputs.push_back(castTo(binary(BinaryFunction::Div, state.output, sum), element));
       for (auto [output, rows] : llvm::zip(outputs, tileRows)) {
-        Place place = placeOfHead(tensors.result, /*shared=*/false);
+        TileAddress place = placeOfHead(tensors.result, /*shared=*/false);
         place.add(rows, tensors.result.layout.strides[2]);
         store(output, tensors.result, place, {tensors.result.layout.strides[2], tensors.result.layout.strides[3]});
       }
@@ -448,7 +417,7 @@ private:
       for (auto [state, logarithm] : llvm::zip(states, logarithms))
         all.push_back(binary(BinaryFunction::Add, scaled(state.maximum, factor()), logarithm));
       for (auto [value, rows] : llvm::zip(all, tileRows)) {
-        Place place = placeOfHead(tensors.logsumexp, /*shared=*/false);
+        TileAddress place = placeOfHead(tensors.logsumexp, /*shared=*/false);
         place.add(rows, tensors.logsumexp.layout.strides[2]);
         store(value, tensors.logsumexp, place, {tensors.logsumexp.layout.strides[2], 1});
       }

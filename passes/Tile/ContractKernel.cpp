@@ -12,12 +12,7 @@ using namespace mlir::neuron;
 
 namespace {
 
-using Segment = TileGenerator::Range;
-
-/// [start + offset, start + offset + size) of a segment.
-Segment part(const Segment &segment, int64_t offset, int64_t size) {
-  return {segment.start + offset, size, segment.iv, segment.step};
-}
+using Segment = TileRange;
 
 /// A block of the product, as tiles of rows, and where it lies.
 using FinishFn = llvm::function_ref<void(ArrayRef<Value> tiles, Segment batch, Segment rows, Segment columns)>;
@@ -32,9 +27,10 @@ public:
   }
 
   void run() {
-    forEach(lhs.layout.sizes[0], 1, [&](Segment batch) {
-      forEach(lhs.layout.sizes[1], plan.rows, [&](Segment rows) {
-        forEach(rhs.layout.sizes[2], plan.columns, [&](Segment columns) { emitBlock(batch, rows, columns); });
+    forEachTile(b, loc, lhs.layout.sizes[0], 1, [&](Segment batch) {
+      forEachTile(b, loc, lhs.layout.sizes[1], plan.rows, [&](Segment rows) {
+        forEachTile(b, loc, rhs.layout.sizes[2], plan.columns,
+                    [&](Segment columns) { emitBlock(batch, rows, columns); });
       });
     });
   }
@@ -42,39 +38,14 @@ public:
 private:
   Value index(int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
 
-  /// Whole tiles as one loop, the rest as straight-line code.
-  void forEach(int64_t size, int64_t tile, llvm::function_ref<void(Segment)> body) {
-    int64_t whole = size / tile;
-    if (whole == 1) {
-      body({0, tile, Value(), 0});
-    } else if (whole > 1) {
-      auto loop = scf::ForOp::create(b, loc, index(0), index(whole), index(1));
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPoint(loop.getBody()->getTerminator());
-      body({0, tile, loop.getInductionVar(), tile});
-    }
-    if (int64_t rest = size % tile)
-      body({whole * tile, rest, Value(), 0});
-  }
-
   /// The tile [first, second] of two dimensions of the tensor; with `tiles` > 0 the first is cut into pieces that run
   /// side by side along the free axis: [first / tiles, tiles, second].
   Value load(const HbmTensor &tensor, Segment batch, Segment first, unsigned firstDim, int64_t tiles, Segment second,
              unsigned secondDim) {
-    SmallVector<Value> ivs;
-    SmallVector<int64_t> ivStrides;
-    int64_t offset = tensor.layout.offset;
-    auto add = [&](const Segment &segment, unsigned dim) {
-      int64_t stride = tensor.layout.strides[dim];
-      offset += segment.start * stride;
-      if (segment.iv && stride != 0) {
-        ivs.push_back(segment.iv);
-        ivStrides.push_back(segment.step * stride);
-      }
-    };
-    add(batch, 0);
-    add(first, firstDim);
-    add(second, secondDim);
+    TileAddress address{tensor.layout.offset, {}, {}};
+    address.add(batch, tensor.layout.strides[0]);
+    address.add(first, tensor.layout.strides[firstDim]);
+    address.add(second, tensor.layout.strides[secondDim]);
     int64_t firstStride = tensor.layout.strides[firstDim], secondStride = tensor.layout.strides[secondDim];
     SmallVector<int64_t> shape = {first.extent, second.extent}, strides = {firstStride, secondStride};
     if (tiles) {
@@ -82,7 +53,7 @@ private:
       strides = {firstStride, firstStride * (first.extent / tiles), secondStride};
     }
     auto type = RankedTensorType::get(shape, elementType);
-    return LoadOp::create(b, loc, type, tensor.buffer, ivs, offset, ivStrides, strides);
+    return LoadOp::create(b, loc, type, tensor.buffer, address.ivs, address.offset, address.ivStrides, strides);
   }
 
   /// [other, k] as [k, 1, other].
@@ -93,11 +64,7 @@ private:
   }
 
   Value slice(Value tile, ArrayRef<int64_t> starts, ArrayRef<int64_t> shape) {
-    auto type = cast<RankedTensorType>(tile.getType());
-    if (type.getShape() == shape)
-      return tile;
-    SmallVector<int64_t> steps(shape.size(), 1);
-    return SliceOp::create(b, loc, RankedTensorType::get(shape, type.getElementType()), tile, starts, steps);
+    return sliceTile(b, loc, tile, starts, shape);
   }
 
   /// What the accumulators of a block of rows become when products over `depth` are added; all null: the products start
@@ -105,9 +72,9 @@ private:
   void multiply(Segment batch, Segment rows, Segment columns, Segment depth, MutableArrayRef<Value> accumulators) {
     int64_t whole = depth.extent / partitions * partitions, rest = depth.extent - whole;
     if (whole)
-      multiplyTiles(batch, rows, columns, part(depth, 0, whole), whole / partitions, accumulators);
+      multiplyTiles(batch, rows, columns, depth.part(0, whole), whole / partitions, accumulators);
     if (rest)
-      multiplyTiles(batch, rows, columns, part(depth, whole, rest), 1, accumulators);
+      multiplyTiles(batch, rows, columns, depth.part(whole, rest), 1, accumulators);
   }
 
   void multiplyTiles(Segment batch, Segment rows, Segment columns, Segment depth, int64_t tiles,
@@ -129,7 +96,7 @@ private:
     if (plan.lhs == OperandOrder::TensorEngineTranspose) {
       for (size_t r = 0; r < accumulators.size(); ++r) {
         int64_t start = int64_t(r) * partitions, extent = std::min(partitions, rows.extent - start);
-        leftRows.push_back(load(lhs, batch, part(rows, start, extent), 1, 0, depth, 2));
+        leftRows.push_back(load(lhs, batch, rows.part(start, extent), 1, 0, depth, 2));
       }
     } else {
       leftAll = load(lhs, batch, depth, 2, tiles, rows, 1);
@@ -197,17 +164,10 @@ void mlir::neuron::emitContract(OpBuilder &builder, ContractOp op, const Contrac
                                 const ::neuroncore::target::MachineModel &model) {
   Type element = cast<RankedTensorType>(op.getType()).getElementType();
   auto store = [&](Value tile, ArrayRef<Segment> segments) {
-    SmallVector<Value> ivs;
-    SmallVector<int64_t> ivStrides;
-    int64_t offset = product.layout.offset;
-    for (auto [segment, stride] : llvm::zip(segments, product.layout.strides)) {
-      offset += segment.start * stride;
-      if (segment.iv && stride != 0) {
-        ivs.push_back(segment.iv);
-        ivStrides.push_back(segment.step * stride);
-      }
-    }
-    StoreOp::create(builder, op.getLoc(), tile, product.buffer, ivs, offset, ivStrides,
+    TileAddress address{product.layout.offset, {}, {}};
+    for (auto [segment, stride] : llvm::zip(segments, product.layout.strides))
+      address.add(segment, stride);
+    StoreOp::create(builder, op.getLoc(), tile, product.buffer, address.ivs, address.offset, address.ivStrides,
                     ArrayRef<int64_t>(product.layout.strides).drop_front());
   };
   auto finish = [&](ArrayRef<Value> tiles, Segment batch, Segment rows, Segment columns) {
@@ -216,7 +176,7 @@ void mlir::neuron::emitContract(OpBuilder &builder, ContractOp op, const Contrac
     int64_t start = 0;
     for (Value tile : tiles) {
       auto type = cast<RankedTensorType>(tile.getType());
-      const Segment segments[] = {batch, part(rows, start, type.getDimSize(0)), columns};
+      const Segment segments[] = {batch, rows.part(start, type.getDimSize(0)), columns};
       start += type.getDimSize(0);
       SmallVector<Segment> place(plan.epilogue.space.numDims());
       const int dims[] = {plan.batchDim, plan.rowDim, plan.columnDim};

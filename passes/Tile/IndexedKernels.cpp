@@ -24,45 +24,6 @@ struct RowDim {
   int64_t straight; // stride in the buffer whose rows are in order
 };
 
-/// Part of a dimension: elements start + iv * step + [0, extent).
-struct Range {
-  int64_t start = 0;
-  int64_t extent = 1;
-  Value iv;
-  int64_t step = 0;
-};
-
-/// The address of a tile in a buffer.
-struct Address {
-  int64_t offset = 0;
-  SmallVector<Value> ivs;
-  SmallVector<int64_t> ivStrides;
-
-  void add(const Range &range, int64_t stride) {
-    offset += range.start * stride;
-    if (range.iv) {
-      ivs.push_back(range.iv);
-      ivStrides.push_back(range.step * stride);
-    }
-  }
-};
-
-void forEachPart(OpBuilder &builder, Location loc, int64_t size, int64_t part, llvm::function_ref<void(Range)> body) {
-  int64_t full = size / part;
-  if (full == 1) {
-    body({0, part, Value(), 0});
-  } else if (full > 1) {
-    OpBuilder::InsertionGuard guard(builder);
-    Value zero = arith::ConstantIndexOp::create(builder, loc, 0), one = arith::ConstantIndexOp::create(builder, loc, 1);
-    Value trips = arith::ConstantIndexOp::create(builder, loc, full);
-    auto loop = scf::ForOp::create(builder, loc, zero, trips, one);
-    builder.setInsertionPoint(loop.getBody()->getTerminator());
-    body({0, part, loop.getInductionVar(), part});
-  }
-  if (int64_t rest = size % part)
-    body({full * part, rest, Value(), 0});
-}
-
 class RowMover {
 public:
   RowMover(OpBuilder &builder, Location loc, const HbmTensor &indexed, const HbmTensor &straight,
@@ -113,9 +74,9 @@ public:
 
   /// Calls `move` for each piece of rows, with the block's index.
   void run(llvm::function_ref<void()> move) {
-    forEachPart(builder, loc, index.layout.sizes[0], ScatterOp::kBlock, [&](Range block) {
+    forEachTile(builder, loc, index.layout.sizes[0], ScatterOp::kBlock, [&](TileRange block) {
       rowRange = block;
-      Address address{index.layout.offset, {}, {}};
+      TileAddress address{index.layout.offset, {}, {}};
       address.add(block, index.layout.strides[0]);
       Type type = cast<MemRefType>(index.buffer.getType()).getElementType();
       indexTile =
@@ -151,7 +112,7 @@ private:
     size_t d = ranges.size();
     if (d == dims.size())
       return move();
-    forEachPart(builder, loc, dims[d].size, pieces[d], [&](Range range) {
+    forEachTile(builder, loc, dims[d].size, pieces[d], [&](TileRange range) {
       ranges.push_back(range);
       runPieces(move);
       ranges.pop_back();
@@ -168,7 +129,7 @@ private:
     return RankedTensorType::get(shape, element);
   }
 
-  std::pair<Address, SmallVector<int64_t>> addressOf(Address address, int64_t partitionStride, bool ofIndexed) {
+  std::pair<TileAddress, SmallVector<int64_t>> addressOf(TileAddress address, int64_t partitionStride, bool ofIndexed) {
     SmallVector<int64_t> strides = {partitionStride};
     for (auto [range, piece, d] : llvm::zip_equal(ranges, pieces, dims)) {
       int64_t stride = ofIndexed ? d.indexed : d.straight;
@@ -181,12 +142,12 @@ private:
     return {std::move(address), std::move(strides)};
   }
 
-  std::pair<Address, SmallVector<int64_t>> indexedAddress() {
+  std::pair<TileAddress, SmallVector<int64_t>> indexedAddress() {
     return addressOf({indexed.layout.offset, {}, {}}, rowStride, true);
   }
 
-  std::pair<Address, SmallVector<int64_t>> straightAddress() {
-    Address address{straight.layout.offset, {}, {}};
+  std::pair<TileAddress, SmallVector<int64_t>> straightAddress() {
+    TileAddress address{straight.layout.offset, {}, {}};
     address.add(rowRange, straight.layout.strides[dim]);
     return addressOf(std::move(address), straight.layout.strides[dim], false);
   }
@@ -201,8 +162,8 @@ private:
   int64_t rows = 0, rowStride = 0;
   bool coversBuffer = false;
   // The current piece.
-  Range rowRange;
-  SmallVector<Range> ranges;
+  TileRange rowRange;
+  SmallVector<TileRange> ranges;
   Value indexTile;
 };
 

@@ -1,7 +1,7 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels that are not loops over one iteration space: movement between HBM buffers and contractions.
+// Kernels that are not loops over one iteration space: movement between HBM buffers, products, attention.
 
 #ifndef PASSES_TILE_SPECIALKERNELS_H
 #define PASSES_TILE_SPECIALKERNELS_H

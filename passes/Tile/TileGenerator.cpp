@@ -87,23 +87,16 @@ Value TileGenerator::resizeSplat(ConstantOp constant, ArrayRef<int64_t> shape) {
 Value TileGenerator::load(const HbmAccess &access, int64_t partitions) {
   Location loc = access.read->getOwner()->getLoc();
   SmallVector<int64_t> shape = {partitions}, strides = {plan.partition < 0 ? 0 : access.strides[plan.partition]};
-  SmallVector<Value> ivs;
-  SmallVector<int64_t> ivStrides;
-  int64_t offset = access.offset;
+  TileAddress address{access.offset, {}, {}};
   for (unsigned d : plan.free) {
     shape.push_back(access.strides[d] != 0 ? ranges[d].extent : 1);
     strides.push_back(access.strides[d]);
   }
-  for (auto [d, range] : llvm::enumerate(ranges)) {
-    offset += access.strides[d] * range.start;
-    if (range.iv && access.strides[d] != 0) {
-      ivs.push_back(range.iv);
-      ivStrides.push_back(access.strides[d] * range.step);
-    }
-  }
+  for (auto [range, stride] : llvm::zip_equal(ranges, access.strides))
+    address.add(range, stride);
   Type element = cast<RankedTensorType>(access.buffer.getType()).getElementType();
-  return LoadOp::create(builder, loc, tileType(shape, element), bufferOf(access.buffer), ivs, offset, ivStrides,
-                        strides);
+  return LoadOp::create(builder, loc, tileType(shape, element), bufferOf(access.buffer), address.ivs, address.offset,
+                        address.ivStrides, strides);
 }
 
 /// A tile that does not depend on the partition may have been made for more partitions than are needed here.
@@ -503,17 +496,11 @@ void TileGenerator::emitStores(unsigned level) {
       tile = resizeSplat(splat, shape);
     }
     tile = expand(tile, shape);
-    SmallVector<Value> ivs;
-    SmallVector<int64_t> ivStrides;
-    int64_t offset = write.offset;
-    for (auto [d, range] : llvm::enumerate(ranges)) {
-      offset += write.strides[d] * range.start;
-      if (range.iv && write.strides[d] != 0) {
-        ivs.push_back(range.iv);
-        ivStrides.push_back(write.strides[d] * range.step);
-      }
-    }
-    StoreOp::create(builder, producer->getLoc(), tile, bufferOf(write.written), ivs, offset, ivStrides, strides);
+    TileAddress address{write.offset, {}, {}};
+    for (auto [range, stride] : llvm::zip_equal(ranges, write.strides))
+      address.add(range, stride);
+    StoreOp::create(builder, producer->getLoc(), tile, bufferOf(write.written), address.ivs, address.offset,
+                    address.ivStrides, strides);
   }
 }
 

@@ -7,6 +7,7 @@
 #define PASSES_TILE_TILEGENERATOR_H
 
 #include "lib/Analysis/TilePlan.h"
+#include "passes/Tile/TileLoops.h"
 
 namespace mlir::neuron {
 
@@ -18,13 +19,8 @@ public:
   TileGenerator(OpBuilder &builder, const TilePlan &plan, BufferFn bufferOf);
   void run();
 
-  /// What a dimension covers at the current point: start + iv * step + [0, extent).
-  struct Range {
-    int64_t start = 0;
-    int64_t extent = 1;
-    Value iv;
-    int64_t step = 0;
-  };
+  using Range = TileRange;
+
   /// For plans without loops: the places (ranges of all dimensions) evaluated until endPlaces() share what does not
   /// depend on the partition dimension. `first` has the most partitions of them.
   void beginPlaces(ArrayRef<Range> first);

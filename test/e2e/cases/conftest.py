@@ -15,18 +15,10 @@ os.environ.setdefault("TORCH_NEURONX_NEFF_CACHE_DIR", tempfile.mkdtemp(prefix="n
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import torch  # noqa: E402
-from expected_failures import EXPECTED_FAILURES  # noqa: E402
 
 torch.set_num_threads(1)  # the tensors are small, and machines that run tests are busy
 # A test compiles one function for many arguments.
 torch._dynamo.config.recompile_limit = 1000
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        name = f"{item.path.name.removesuffix('.py')}::{item.name}"
-        if name in EXPECTED_FAILURES:
-            item.add_marker(pytest.mark.xfail(reason=EXPECTED_FAILURES[name], strict=True))
 
 
 @pytest.fixture(autouse=True)
