@@ -481,8 +481,8 @@ LogicalResult KernelSelector::selectFloatUnary(UnaryOp op) {
     FailureOr<TileRef> src = tile(op.getOperand());
     if (failed(src))
       return failure();
-    // A copy that only moves data needs no instruction.
-    return finish(*src);
+    // A copy that only moves data needs no instruction, unless it frees PSUM.
+    return finish(inSbuf(loc, *src));
   }
   default:
     break;

@@ -311,10 +311,11 @@ private:
         Value weighted = TileMatmulOp::create(b, loc, f32({step.rows.extent, valueDepth}), *next++, value);
         product = product ? AccumulateOp::create(b, loc, ReduceKind::Sum, product, weighted).getResult() : weighted;
       });
+    // What starts a sum leaves PSUM, which holds no more than a few of them.
     state.output =
         step.correction
             ? binary(BinaryFunction::Add, binary(BinaryFunction::Mul, state.output, step.correction), product)
-            : product;
+            : UnaryOp::create(b, loc, product.getType(), UnaryFunction::Copy, product).getResult();
   }
 
   //===------------------------------------------------------------------------------------------------------------===//

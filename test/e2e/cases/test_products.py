@@ -99,6 +99,8 @@ def attention_cases(dtype):
         ("negative scale", attention(scale=-0.3), *three(1, 2, 50, 50, 64)),
         ("deep heads", attention(), *three(1, 2, 50, 50, 192)),
         ("deeper heads", attention(), *three(1, 2, 50, 50, 300)),
+        ("deep heads, several blocks", attention(is_causal=True), *three(1, 1, 2100, 2100, 256)),
+        ("deep values", attention(), *three(1, 1, 2100, 1100, 64)[:2], sample(dtype, 1, 1, 1100, 512)),
         ("by position", by_position, *(sample(dtype, 2, 50, 4, 64) for _ in range(3))),
         ("large scores", attention(), *(50 * t for t in three(1, 2, 50, 60, 64)[:2]), sample(dtype, 1, 2, 60, 64)),
     )
