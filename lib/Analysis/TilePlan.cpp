@@ -663,18 +663,16 @@ void Planner::consider(int partition, int inner, bool split) {
 bool Planner::isFeasible(TilePlan &plan, bool choosesTiles) {
   if (!complete(plan))
     return false;
-  if (!choosesTiles)
-    return true;
   // Leave room for a second copy of everything where the tile size is ours to choose.
-  if (2 * plan.sbufBytes > model.memory().sbufUsableBytesPerPartition * 8 / 10)
+  if (choosesTiles && 2 * plan.sbufBytes > model.memory().sbufUsableBytesPerPartition * 8 / 10)
     return false;
-  // A column sum accumulates in PSUM: two accumulators of f32 must fit.
-  for (Operation *op : plan.space.ops()) {
+  // A column sum accumulates in PSUM, two of them where there is a choice.
+  int64_t psum = model.memory().psumBytesPerPartition / (choosesTiles ? 2 : 1);
+  for (Operation *op : plan.space.ops())
     if (isTensorSum(op) && !resident.contains(op) && plan.partition >= 0 &&
         (plan.space.reduced.lookup(op) & bit(plan.partition)) &&
-        tileElements(plan, plan.space.maskOf(op->getResult(0))) * 4 > model.memory().psumBytesPerPartition / 2)
+        tileElements(plan, plan.space.maskOf(op->getResult(0))) * 4 > psum)
       return false;
-  }
   return true;
 }
 

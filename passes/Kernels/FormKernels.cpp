@@ -283,7 +283,12 @@ void materializeViews(func::FuncOp function) {
         ops.push_back(source);
     ops.push_back(op);
     Operation *obstacle = nullptr;
-    if (!IterationSpace::build(ops, SmallVector<Value>(op->getResults()), bufferLayout))
+    std::optional<IterationSpace> space =
+        IterationSpace::build(ops, SmallVector<Value>(op->getResults()), bufferLayout);
+    if (space)
+      space->mergeDims();
+    // A scan walks one dimension.
+    if (!space || (isa<ScanOp>(op) && llvm::popcount(space->reduced.lookup(op)) > 1))
       for (Value operand : op->getOperands())
         if (!obstacle && !isEmpty(operand))
           obstacle = firstObstacle(operand);

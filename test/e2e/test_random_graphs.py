@@ -42,7 +42,7 @@ def compare(seed: int, program: Program, got: tuple[torch.Tensor, ...], expected
         finite = wanted[torch.isfinite(wanted)]
         scale = finite.abs().max().item() if finite.numel() else 0.0
         torch.testing.assert_close(
-            actual.float(), wanted, rtol=tolerance, atol=tolerance * max(scale, 1e-1), equal_nan=True,
+            actual.float(), wanted, rtol=tolerance, atol=tolerance * max(scale, 1e-2), equal_nan=True,
             msg=lambda text, where=where: f"{where}{text}",
         )
 

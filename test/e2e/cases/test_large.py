@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from checking import BF16, F32, I32, I64, case, check_all, nan, sample
+from checking import BF16, F32, I32, I64, case, check, check_all, nan, sample
 
 
 def test_index_of_an_extreme_in_long_rows():
@@ -48,6 +48,13 @@ def test_float_scans_of_long_rows():
     got = torch.compile(lambda x: (x.cumsum(0), (1 + x * 1e-3).cumprod(0)), backend="neuron", fullgraph=True)(x.to("neuron"))
     for actual, expected in zip(got, (x.double().cumsum(0), (1 + x.double() * 1e-3).cumprod(0)), strict=True):
         torch.testing.assert_close(actual.cpu().double(), expected, rtol=1e-4, atol=1e-3)
+
+
+def test_sums_of_more_columns_than_fit_together():
+    """Rows that are on chip whole for one result, summed over their columns for another."""
+    x = torch.randn(1300, 5000)
+    check(lambda t: (t.argmax(1), F.log_softmax(t, 0)), x, rtol=1e-5, atol=1e-5)
+    check(lambda t: (t.softmax(1), t.sum(0)), x, rtol=1e-5, atol=1e-3)
 
 
 def test_constants_and_repeated_values_reach_every_tile():

@@ -32,6 +32,18 @@ def test_every_dimension(shape):
     check_all(cases)
 
 
+def test_flattened_arguments():
+    """The dimension that is scanned has no stride of its own in an argument that is not contiguous."""
+    x, y = sample(F32, 65, 257).t(), sample(F32, 40, 60)[:, ::2]
+    check_all(
+        [
+            case("transposed", lambda t: t.reshape(-1).cumsum(0), x, rtol=1e-5, atol=1e-3),
+            case("with steps", lambda t: t.flatten().cumsum(0), y, rtol=1e-5, atol=1e-3),
+            case("in pieces", lambda t: t.reshape(24, 50).cumsum(1), y, rtol=1e-5, atol=1e-3),
+        ]
+    )
+
+
 @pytest.mark.parametrize("dtype", (*INTEGERS, BOOL), **IDS)
 def test_integers_are_exact(dtype):
     """Scans of integers and bool are int64, and wrap only there."""
