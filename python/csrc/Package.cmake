@@ -37,6 +37,9 @@ torch_neuronx = torch_neuronx:_autoload
 
 [torch_dynamo_backends]
 neuron = torch_neuronx._dynamo.backend:neuron_backend
+
+[console_scripts]
+neuron-explorer = neuron_explorer.cli:main
 ]])
 
 # The table of overloads comes from the compiler; a build without it (tests with the double) uses the list beside this.
@@ -62,6 +65,16 @@ foreach(file IN LISTS package_files)
   get_filename_component(directory ${NEURON_PACKAGE_DIR}/${file} DIRECTORY)
   file(MAKE_DIRECTORY ${directory})
   file(CREATE_LINK ${python_sources}/${file} ${NEURON_PACKAGE_DIR}/${file} SYMBOLIC)
+endforeach()
+
+set(explorer_sources ${PROJECT_SOURCE_DIR}/python/neuron_explorer)
+set(NEURON_EXPLORER_DIR ${CMAKE_BINARY_DIR}/python/neuron_explorer)
+file(GLOB_RECURSE explorer_files RELATIVE ${explorer_sources} CONFIGURE_DEPENDS ${explorer_sources}/*.py
+     ${explorer_sources}/*.toml ${explorer_sources}/*.proto ${explorer_sources}/py.typed)
+foreach(file IN LISTS explorer_files)
+  get_filename_component(directory ${NEURON_EXPLORER_DIR}/${file} DIRECTORY)
+  file(MAKE_DIRECTORY ${directory})
+  file(CREATE_LINK ${explorer_sources}/${file} ${NEURON_EXPLORER_DIR}/${file} SYMBOLIC)
 endforeach()
 
 add_custom_command(
