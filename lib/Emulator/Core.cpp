@@ -199,14 +199,21 @@ private:
     if (tile.space != isa::MemorySpace::Hbm)
       return machine_.base + program_.layout.offset(tile.space, tile.startPartition, tile.byteOffset);
     const isa::HbmPattern &pattern = instruction.hbm[registerOperandSide(instruction.opcode)];
-    const neff::Variable &variable = neff_.variables[pattern.variable];
-    const std::optional<ByteRange> range = byteRange(resolve(pattern, state), 4);
-    if (!range || range->begin < 0 || range->end > variable.bytes || range->end - range->begin != 4) {
-      fail(stream, ErrorKind::OutOfBounds,
-           cat("register operand is outside variable '", variable.name, "' of ", variable.bytes, " bytes"));
+    const int32_t run = state.registers[isa::kRunRegister];
+    const int32_t variable = neff::boundVariable(neff_, pattern.variable, run);
+    if (variable < 0) {
+      fail(stream, ErrorKind::OutOfBounds, unboundParameter(pattern, run));
       return nullptr;
     }
-    return machine_.variables[pattern.variable] + range->begin;
+    const int64_t bytes = neff::operandBytes(neff_, pattern.variable);
+    const std::optional<ByteRange> range = byteRange(resolve(pattern, state), 4);
+    if (!range || range->begin < 0 || range->end > bytes || range->end - range->begin != 4) {
+      fail(stream, ErrorKind::OutOfBounds,
+           cat("register operand is outside ", neff::describeOperand(neff_, pattern.variable, run), " of ", bytes,
+               " bytes"));
+      return nullptr;
+    }
+    return machine_.variables[variable] + range->begin;
   }
 
   bool executeRegisterMove(int stream, const Step &step, SequencerState &state) {

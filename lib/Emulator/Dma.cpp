@@ -19,6 +19,10 @@ using isa::Dtype;
 using isa::Instruction;
 using isa::MemorySpace;
 
+std::string unboundParameter(const isa::HbmPattern &pattern, int64_t run) {
+  return cat("parameter ", pattern.parameter(), " is not bound in run ", run);
+}
+
 TransferPlan planTransfer(const Pattern &src, int srcBytes, const Pattern &dst, int dstBytes) {
   TransferPlan plan;
   // From the innermost dimension outwards: equal parts become one loop, a longer part is split by a shorter one.
@@ -68,7 +72,7 @@ DmaOp::Side DmaOp::side(const Instruction &instruction, int index, const ImageLa
   if (tile.space == MemorySpace::Hbm) {
     const isa::HbmPattern &hbm = instruction.hbm[index];
     result.isHbm = true;
-    result.variable = hbm.variable;
+    result.operand = hbm.variable;
     result.dtype = hbm.dtype;
     result.bytes = isa::dtypeBytes(hbm.dtype);
     for (int i = 0; i < isa::kMaxHbmDims; ++i)
@@ -171,7 +175,12 @@ bool DmaOp::resolveTransfer(const Machine &machine, const neff::Neff &neff, cons
     if (!side.isHbm)
       return machine.base + side.imageOffset;
     resolved = resolve(pattern, state);
-    const neff::Variable &variable = neff.variables[side.variable];
+    const int64_t bytes = neff::operandBytes(neff, side.operand);
+    const int32_t variable = neff::boundVariable(neff, side.operand, transfer.run);
+    if (variable < 0) {
+      worker.fail(ErrorKind::OutOfBounds, unboundParameter(pattern, transfer.run));
+      return nullptr;
+    }
     if (resolved.beyondBound >= 0) {
       worker.fail(ErrorKind::OutOfBounds, cat("run-time size of dimension ", resolved.beyondBound, " of ", name, " is ",
                                               resolved.limit[resolved.beyondBound], ", above its bound ",
@@ -183,18 +192,19 @@ bool DmaOp::resolveTransfer(const Machine &machine, const neff::Neff &neff, cons
     if (isIndexed_)
       checked.step[0] = 0;
     const std::optional<ByteRange> range = byteRange(checked, side.bytes);
-    if (!range || range->begin < 0 || range->end > variable.bytes) {
-      worker.fail(ErrorKind::OutOfBounds,
-                  range
-                      ? cat(name, " of the transfer covers bytes [", range->begin, ", ", range->end, ") of variable '",
-                            variable.name, "', which has ", variable.bytes, " bytes")
-                      : cat(name, " of the transfer has an address beyond 64 bits in variable '", variable.name, "'"));
+    if (!range || range->begin < 0 || range->end > bytes) {
+      const std::string text = neff::describeOperand(neff, side.operand, transfer.run);
+      worker.fail(ErrorKind::OutOfBounds, range
+                                              ? cat(name, " of the transfer covers bytes [", range->begin, ", ",
+                                                    range->end, ") of ", text, ", which has ", bytes, " bytes")
+                                              : cat(name, " of the transfer has an address beyond 64 bits in ", text));
       return nullptr;
     }
     transfer.empty |= resolved.isEmpty();
-    touched = {machine.variables[side.variable] + range->begin, machine.variables[side.variable] + range->end};
-    return machine.variables[side.variable] + resolved.offset;
+    touched = {machine.variables[variable] + range->begin, machine.variables[variable] + range->end};
+    return machine.variables[variable] + resolved.offset;
   };
+  transfer.run = state.registers[isa::kRunRegister];
   transfer.dstBase = resolveSide(dst_, instruction_.hbm[0], transfer.dst, transfer.dstRange, "destination");
   if (!transfer.dstBase)
     return false;
@@ -415,14 +425,15 @@ void DmaOp::runIndexed(const Transfer &transfer, Machine &machine, const neff::N
   const bool gathers = src_.isHbm;
   const Side &hbmSide = gathers ? src_ : dst_;
   const ResolvedHbm &hbm = gathers ? transfer.src : transfer.dst;
-  const neff::Variable &variable = neff.variables[hbmSide.variable];
+  const int64_t bytes = neff::operandBytes(neff, hbmSide.operand);
+  const auto text = [&] { return neff::describeOperand(neff, hbmSide.operand, transfer.run); };
   ResolvedHbm row = hbm;
   row.count[0] = row.limit[0] = 1;
   row.step[0] = 0;
   row.offset = 0;
   const std::optional<ByteRange> extent = byteRange(row, hbmSide.bytes);
   if (!extent) {
-    worker.fail(ErrorKind::OutOfBounds, cat("a row of variable '", variable.name, "' spans more than 64 bits"));
+    worker.fail(ErrorKind::OutOfBounds, cat("a row of ", text(), " spans more than 64 bits"));
     return;
   }
   const Side &tile = gathers ? dst_ : src_;
@@ -450,13 +461,12 @@ void DmaOp::runIndexed(const Transfer &transfer, Machine &machine, const neff::N
     }
     const __int128 offset = __int128(index) * hbm.step[0];
     const __int128 low = offset + hbm.offset + extent->begin, high = offset + hbm.offset + extent->end;
-    if (index < 0 || low < 0 || high > variable.bytes) {
+    if (index < 0 || low < 0 || high > bytes) {
       if (instruction_.oobMode == isa::OutOfBoundsMode::Skip)
         continue;
-      const int64_t rows = hbm.step[0] > 0 ? (variable.bytes - hbm.offset - extent->end) / hbm.step[0] + 1 : int64_t(0);
-      worker.fail(ErrorKind::OutOfBounds,
-                  cat("index ", index, " (partition ", index_.startPartition + p, ") is out of bounds for variable '",
-                      variable.name, "': expected 0 <= index < ", rows));
+      const int64_t rows = hbm.step[0] > 0 ? (bytes - hbm.offset - extent->end) / hbm.step[0] + 1 : int64_t(0);
+      worker.fail(ErrorKind::OutOfBounds, cat("index ", index, " (partition ", index_.startPartition + p,
+                                              ") is out of bounds for ", text(), ": expected 0 <= index < ", rows));
       return;
     }
     const int64_t tileOffset = p * tile.pattern.step[0];

@@ -36,6 +36,9 @@ inline constexpr int64_t kDmaBytesPerNanosecond = 10;
 /// An HBM variable of this size does not stay in the caches of a host.
 inline constexpr int64_t kStreamedVariableBytes = int64_t(32) << 20;
 
+/// The error of an operand that stands for nothing.
+std::string unboundParameter(const isa::HbmPattern &pattern, int64_t run);
+
 /// Addresses of the host; empty if begin == end.
 struct HostRange {
   const uint8_t *begin = nullptr, *end = nullptr;
@@ -53,6 +56,8 @@ public:
     const uint8_t *srcBase = nullptr;
     uint8_t *dstBase = nullptr;
     ResolvedHbm src, dst;
+    /// The run, which says what parameters stand for.
+    int32_t run = 0;
     /// What the HBM sides touch.
     HostRange srcRange, dstRange;
     bool empty = false;
@@ -78,7 +83,7 @@ public:
 private:
   struct Side {
     bool isHbm = false;
-    int variable = -1;
+    uint16_t operand = 0; // HbmPattern::variable
     isa::Dtype dtype = isa::Dtype::None;
     int bytes = 0;
     int64_t imageOffset = 0;

@@ -128,9 +128,13 @@ Status checkReferences(const neff::Neff &neff, int stream, uint32_t index) {
   for (int i = 0; i < 2; ++i) {
     const bool isHbm = instruction.tiles[i].space == isa::MemorySpace::Hbm;
     const int side = instruction.opcode == Opcode::RegisterLoad ? registerOperandSide(instruction.opcode) : i;
-    if (isHbm && instruction.hbm[side].variable >= neff.variables.size())
-      return Error(ErrorKind::InvalidInput, cat("variable ", instruction.hbm[side].variable,
-                                                " does not exist; the NEFF has ", neff.variables.size()));
+    const isa::HbmPattern &pattern = instruction.hbm[side];
+    if (isHbm && pattern.isParameter() && pattern.parameter() >= neff.parameterBytes.size())
+      return Error(ErrorKind::InvalidInput, cat("parameter ", pattern.parameter(), " does not exist; the NEFF has ",
+                                                neff.parameterBytes.size()));
+    if (isHbm && !pattern.isParameter() && pattern.variable >= neff.variables.size())
+      return Error(ErrorKind::InvalidInput,
+                   cat("variable ", pattern.variable, " does not exist; the NEFF has ", neff.variables.size()));
   }
   if (instruction.opcode == Opcode::SemaphoreRangeClear &&
       (instruction.immediate < 0 || int64_t(instruction.immediate) + instruction.target > isa::kNumSemaphores))
@@ -187,7 +191,7 @@ Expected<std::shared_ptr<const LoadedProgram>> LoadedProgram::load(std::shared_p
           return status.error().withContext(describeInstruction(source, s, i));
         impl->dmaOps.push_back(std::make_unique<DmaOp>(instruction, impl->layout));
         if (instruction.tiles[0].space == isa::MemorySpace::Hbm &&
-            source.variables[instruction.hbm[0].variable].bytes >= kStreamedVariableBytes)
+            neff::operandBytes(source, instruction.hbm[0].variable) >= kStreamedVariableBytes)
           impl->dmaOps.back()->setStreaming();
         step.dma = impl->dmaOps.back().get();
         step.locality = Locality::ofTransfer(instruction, *step.dma, impl->layout);

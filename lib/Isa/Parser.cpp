@@ -343,21 +343,31 @@ private:
 
   void hbm(HbmPattern &pattern) {
     expect("[");
-    std::string_view name = lexer_.word();
-    unsigned variable = 0;
-    if (!name.empty()) {
-      auto [next, code] = std::from_chars(name.data() + 1, name.data() + name.size(), variable);
-      if (name[0] != 'v' || code != std::errc() || next != name.data() + name.size())
-        variable = UINT16_MAX + 1u;
+    if (lexer_.accept("param")) {
+      expect("[");
+      pattern.variable = uint16_t(kParameterFlag | integer<uint16_t>(0, kParameterFlag - 1));
+      expect("]");
+    } else {
+      pattern.variable = variable();
     }
-    if (error_.empty() && (name.empty() || variable > UINT16_MAX))
-      fail(cat("expected a variable v0 to v65535 but got '", name, "'"));
-    pattern.variable = uint16_t(variable);
     terms(pattern);
     if (lexer_.accept(","))
       hbmDims(pattern);
     expect("]");
     pattern.dtype = dtype();
+  }
+
+  uint16_t variable() {
+    std::string_view name = lexer_.word();
+    unsigned number = 0;
+    if (!name.empty()) {
+      auto [next, code] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
+      if (name[0] != 'v' || code != std::errc() || next != name.data() + name.size())
+        number = kParameterFlag;
+    }
+    if (error_.empty() && (name.empty() || number >= kParameterFlag))
+      fail(cat("expected a variable v0 to v", kParameterFlag - 1, " or a parameter but got '", name, "'"));
+    return uint16_t(number);
   }
 
   void terms(HbmPattern &pattern) {

@@ -182,7 +182,8 @@ std::string printTile(const TilePattern &tile) {
 }
 
 std::string printHbm(const HbmPattern &pattern) {
-  std::string out = cat("hbm[v", pattern.variable);
+  std::string out =
+      pattern.isParameter() ? cat("hbm[param[", pattern.parameter(), "]") : cat("hbm[v", pattern.variable);
   if (pattern.byteOffset != 0)
     out += " " + signedOffset(pattern.byteOffset);
   int terms = kMaxHbmTerms;

@@ -40,10 +40,19 @@ bool isDynamic(const HbmPattern &pattern) {
 
 class AccessVerifier {
 public:
-  explicit AccessVerifier(const Neff &neff) : variables_(neff.variables), mutated_(neff.variables.size()) {
+  explicit AccessVerifier(const Neff &neff)
+      : neff_(neff), variables_(neff.variables), mutated_(neff.variables.size()),
+        boundTo_(neff.parameterBytes.size(), kUnbound), readOnly_(neff.parameterBytes.size(), kUnbound) {
     for (const Variable &variable : variables_)
       if (variable.aliasOf >= 0)
         mutated_[size_t(variable.aliasOf)] = true;
+    for (const Run &run : neff.runs)
+      for (size_t i = 0; i < run.variables.size(); ++i) {
+        size_t parameter = run.firstParameter + i;
+        boundTo_[parameter] = run.variables[i];
+        if (!mayBeWritten(run.variables[i]))
+          readOnly_[parameter] = run.variables[i];
+      }
   }
 
   Status check(const Instruction &in) const {
@@ -63,14 +72,23 @@ public:
 private:
   Status access(const HbmPattern &pattern, bool writes, bool indexed) const {
     auto outOfBounds = [](std::string message) { return Error(ErrorKind::InvalidInput, std::move(message)); };
-    if (pattern.variable >= variables_.size())
+    uint32_t written = pattern.variable;
+    if (pattern.isParameter()) {
+      if (pattern.parameter() >= boundTo_.size())
+        return outOfBounds(cat("expected a parameter below ", boundTo_.size(), " but got ", pattern.parameter()));
+      if (boundTo_[pattern.parameter()] == kUnbound)
+        return outOfBounds(cat("expected a parameter that some run binds but got ", pattern.parameter()));
+      written = readOnly_[pattern.parameter()];
+    } else if (pattern.variable >= variables_.size()) {
       return outOfBounds(cat("expected a variable below ", variables_.size(), " but got ", pattern.variable));
-    const Variable &variable = variables_[pattern.variable];
-    if (writes && (variable.kind == Variable::Kind::Constant ||
-                   (variable.kind == Variable::Kind::Input && !mutated_[pattern.variable])))
+    }
+    if (writes && written != kUnbound && !mayBeWritten(written)) {
+      const Variable &variable = variables_[written];
       return Error(ErrorKind::InvalidInput,
                    cat("expected to write an output, a scratch variable or an input that an output aliases, but '",
-                       variable.name, "' is ", variable.kind == Variable::Kind::Constant ? "a constant" : "an input"));
+                       variable.name, "'", pattern.isParameter() ? ", to which a run binds the parameter," : "", " is ",
+                       variable.kind == Variable::Kind::Constant ? "a constant" : "an input"));
+    }
     if (isDynamic(pattern))
       return Status::success();
     Wide low = indexed ? 0 : Wide(pattern.byteOffset), high = low;
@@ -80,14 +98,26 @@ private:
     }
     high += isa::dtypeBytes(pattern.dtype);
     // With an index, the inner extent must at least fit somewhere.
-    if (indexed ? high - low > variable.bytes : low < 0 || high > variable.bytes)
-      return outOfBounds(cat("expected bytes 0 to ", variable.bytes, " of '", variable.name, "' but the access takes ",
-                             printWide(low), " to ", printWide(high)));
+    int64_t bytes = operandBytes(neff_, pattern.variable);
+    if (indexed ? high - low > bytes : low < 0 || high > bytes)
+      return outOfBounds(cat("expected bytes 0 to ", bytes, " of ",
+                             pattern.isParameter() ? cat("parameter ", pattern.parameter())
+                                                   : cat("'", variables_[pattern.variable].name, "'"),
+                             " but the access takes ", printWide(low), " to ", printWide(high)));
     return Status::success();
   }
 
+  bool mayBeWritten(uint32_t id) const {
+    Variable::Kind kind = variables_[id].kind;
+    return kind != Variable::Kind::Constant && (kind != Variable::Kind::Input || mutated_[id]);
+  }
+
+  static constexpr uint32_t kUnbound = UINT32_MAX;
+  const Neff &neff_;
   const std::vector<Variable> &variables_;
   std::vector<bool> mutated_;
+  /// By parameter: a variable that some run binds to it, and one of those that may not be written.
+  std::vector<uint32_t> boundTo_, readOnly_;
 };
 
 } // namespace

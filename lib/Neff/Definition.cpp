@@ -78,6 +78,27 @@ Json writeQueues(const Neff &neff) {
   return json;
 }
 
+Json writeRuns(const Neff &neff) {
+  Json runs = Json::array();
+  for (const Run &run : neff.runs)
+    runs.push_back({{"first_parameter", run.firstParameter}, {"variables", run.variables}});
+  return runs;
+}
+
+/// What the numbers refer to is checked by verifyNeff.
+Status readRuns(const Json &runs, Neff &neff) {
+  for (const Json &json : runs) {
+    ObjectReader reader(&json, cat("def.json run ", neff.runs.size()));
+    Run &run = neff.runs.emplace_back();
+    run.firstParameter = uint32_t(reader.integer("first_parameter", 0, isa::kParameterFlag, 0));
+    for (int64_t variable : reader.integers("variables", 0, UINT16_MAX))
+      run.variables.push_back(uint32_t(variable));
+    if (!reader.status())
+      return reader.status();
+  }
+  return Status::success();
+}
+
 Variable readVariable(ObjectReader &reader, const std::string &name, std::string &file) {
   Variable variable;
   variable.name = name;
@@ -152,6 +173,10 @@ Json writeDefinition(const Neff &neff) {
       {"psum_bytes_per_partition", neff.psumBytesPerPartition},
       {"semaphores", neff.semaphores},
       {"rng_increment", neff.rngIncrement}};
+  if (!neff.parameterBytes.empty())
+    json[kExtensionKey]["parameter_bytes"] = neff.parameterBytes;
+  if (!neff.runs.empty())
+    json[kExtensionKey]["runs"] = writeRuns(neff);
   return json;
 }
 
@@ -170,6 +195,10 @@ Expected<Definition> readDefinition(const Json &json, Neff &neff) {
     neff.psumBytesPerPartition = ours.integer("psum_bytes_per_partition", 0, INT64_MAX, 0);
     neff.semaphores = int32_t(ours.integer("semaphores", 0, INT32_MAX, 0));
     neff.rngIncrement = ours.integer("rng_increment", 0, INT64_MAX, 0);
+    neff.parameterBytes = ours.integers("parameter_bytes", 0, INT64_MAX);
+    if (const Json *runs = ours.array("runs"))
+      if (Status status = readRuns(*runs, neff); !status)
+        return status.error();
     if (!ours.status())
       return ours.status().error();
   }

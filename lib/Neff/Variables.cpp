@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <unordered_set>
 
 #include "neuron/Support/Text.h"
@@ -100,9 +99,9 @@ static Status verifyVariable(const Neff &neff, const Variable &variable) {
 }
 
 Status verifyVariables(const Neff &neff) {
-  if (neff.variables.size() > std::numeric_limits<uint16_t>::max())
-    return Error(ErrorKind::Unsupported, cat("expected at most ", std::numeric_limits<uint16_t>::max(),
-                                             " variables but got ", neff.variables.size()));
+  if (neff.variables.size() > isa::kParameterFlag)
+    return Error(ErrorKind::Unsupported,
+                 cat("expected at most ", isa::kParameterFlag, " variables but got ", neff.variables.size()));
   std::unordered_set<std::string_view> names;
   std::unordered_set<int32_t> mutated;
   for (size_t i = 0; i < neff.variables.size(); ++i) {
@@ -119,6 +118,43 @@ Status verifyVariables(const Neff &neff) {
       return where(invalid(cat("expected one output per aliased input but variable ", variable.aliasOf, " has two")));
   }
   return Status::success();
+}
+
+Status verifyRuns(const Neff &neff) {
+  size_t numParameters = neff.parameterBytes.size();
+  if (numParameters > isa::kParameterFlag)
+    return Error(ErrorKind::Unsupported,
+                 cat("expected at most ", isa::kParameterFlag, " parameters but got ", numParameters));
+  for (size_t i = 0; i < numParameters; ++i)
+    if (neff.parameterBytes[i] < 0)
+      return invalid(cat("parameter ", i, ": expected a size of at least 0 but got ", neff.parameterBytes[i]));
+  for (size_t r = 0; r < neff.runs.size(); ++r) {
+    const Run &run = neff.runs[r];
+    if (run.firstParameter > numParameters || run.variables.size() > numParameters - run.firstParameter)
+      return invalid(cat("run ", r, ": expected to bind parameters below ", numParameters, " but got ",
+                         run.variables.size(), " from ", run.firstParameter, " on"));
+    for (size_t i = 0; i < run.variables.size(); ++i) {
+      size_t parameter = run.firstParameter + i;
+      if (run.variables[i] >= neff.variables.size())
+        return invalid(cat("run ", r, ": expected to bind parameter ", parameter, " to a variable below ",
+                           neff.variables.size(), " but got ", run.variables[i]));
+      const Variable &variable = neff.variables[run.variables[i]];
+      if (variable.bytes < neff.parameterBytes[parameter])
+        return invalid(cat("run ", r, ": expected a variable of at least ", neff.parameterBytes[parameter],
+                           " bytes for parameter ", parameter, " but '", variable.name, "' has ", variable.bytes));
+    }
+  }
+  return Status::success();
+}
+
+std::string describeOperand(const Neff &neff, uint16_t operand, int64_t run) {
+  int32_t variable = boundVariable(neff, operand, run);
+  std::string text = variable >= 0 && size_t(variable) < neff.variables.size()
+                         ? cat("variable '", neff.variables[size_t(variable)].name, "'")
+                         : std::string("nothing");
+  if (operand & isa::kParameterFlag)
+    text += cat(" (parameter ", operand & ~isa::kParameterFlag, " in run ", run, ")");
+  return text;
 }
 
 } // namespace neuroncore::neff

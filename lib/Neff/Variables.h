@@ -17,6 +17,9 @@ inline constexpr int64_t kRngStateBytes = 16;
 /// Names, sizes, shapes, roles, aliases and constant data.
 Status verifyVariables(const Neff &neff);
 
+/// The parameters and what each run binds to them. Only after verifyVariables.
+Status verifyRuns(const Neff &neff);
+
 /// Every access to HBM: the variable exists, is written only if it may be, and contains what is accessed, as far as
 /// that does not depend on registers or indices.
 Status verifyAccesses(const Neff &neff);

@@ -155,6 +155,8 @@ Status verifyNeff(const Neff &neff) {
     return Error(ErrorKind::Unsupported, cat("expected target trn1, trn2 or trn3 but got '", neff.target, "'"));
   if (Status status = verifyVariables(neff); !status)
     return status;
+  if (Status status = verifyRuns(neff); !status)
+    return status;
   if (Status status = isa::verifyProgram(*model, neff.program); !status)
     return status;
   if (neff.semaphores < 0 || neff.semaphores > model->topology().semaphoresPerCore)

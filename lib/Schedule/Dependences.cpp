@@ -142,7 +142,7 @@ void DependenceAnalysis::addOnChip(int32_t site, isa::MemorySpace space, const P
 
 void DependenceAnalysis::collectHbm(int32_t site, int side, bool anywhere, bool write) {
   const isa::HbmPattern &hbm = flat_.sites[site].instruction->code.hbm[side];
-  const VariableInfo &variable = program_.variables[hbm.variable];
+  const VariableInfo &variable = *program_.operand(hbm.variable);
   HbmAccess &access = current_.hbm.emplace_back();
   access.key = variable.aliasGroup >= 0 ? int64_t(variable.aliasGroup) : -1 - int64_t(hbm.variable);
   access.site = site;

@@ -228,9 +228,13 @@ private:
                      cat("expected no address terms for operand ", side, ", which is not in HBM"));
       return Status::success();
     }
-    if (pattern.variable >= program_.variables.size())
-      return Error(ErrorKind::InvalidInput,
-                   cat("expected a variable below ", program_.variables.size(), " but got ", pattern.variable));
+    if (!program_.operand(pattern.variable)) {
+      if (!pattern.isParameter())
+        return Error(ErrorKind::InvalidInput,
+                     cat("expected a variable below ", program_.variables.size(), " but got ", pattern.variable));
+      return Error(ErrorKind::InvalidInput, cat("expected one of ", program_.parameters.size(), " parameters from ",
+                                                program_.firstParameter, " on but got ", pattern.parameter()));
+    }
     for (int dim = 0; dim < isa::kMaxHbmDims; ++dim)
       if (pattern.countRegister[dim] != 0 || pattern.stepRegister[dim] != 0)
         return Error(ErrorKind::Unsupported, "expected static sizes and steps of an HBM pattern but got a register; "

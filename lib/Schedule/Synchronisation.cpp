@@ -11,6 +11,7 @@
 #include "Elimination.h"
 #include "FlatProgram.h"
 #include "Semaphores.h"
+#include "Unit.h"
 
 namespace neuroncore::schedule {
 
@@ -18,8 +19,9 @@ namespace {
 
 class Synchroniser {
 public:
-  Synchroniser(StructuredProgram &program, const SynchronisationOptions &options, SynchronisationReport &report)
-      : program_(program), options_(options), report_(report) {}
+  Synchroniser(StructuredProgram &program, const SynchronisationOptions &options, SynchronisationReport &report,
+               std::vector<isa::Wait> *drain)
+      : program_(program), options_(options), report_(report), drain_(drain) {}
 
   Status run() {
     Expected<FlatProgram> flat = FlatProgram::build(program_, FlatProgram::Stage::BeforeSynchronisation);
@@ -55,6 +57,8 @@ public:
       if (hasExit(kernel))
         addExit(kernel, elimination);
     }
+    if (drain_)
+      writeDrain(elimination);
     report_.numInstructions = int64_t(flat_.sites.size());
     report_.numDmaSites = int64_t(flat_.dmaSites.size());
     report_.numPairs = dependences.numPairs();
@@ -116,18 +120,9 @@ private:
     const FlatKernel &old = flat_.kernels[kernel - 2];
     boundaryWaits_.clear();
     for (int stream = 0; stream < isa::kNumStreams; ++stream)
-      if (old.streams >> stream & 1) {
-        CounterWait &wait = boundaryWaits_.emplace_back();
-        wait.column = stream;
-        wait.immediate = old.end[stream];
-      }
-    int32_t firstColumn = kFirstDmaColumn + plan_.numCounters[kernel - 1];
-    for (int32_t counter = 0; counter < plan_.numCounters[kernel - 2]; ++counter) {
-      CounterWait &wait = boundaryWaits_.emplace_back();
-      wait.column = firstColumn + counter;
-      for (int32_t dma = old.firstDma + counter; dma < old.endDma; dma += plan_.numCounters[kernel - 2])
-        wait.immediate += flat_.executions(flat_.dmaSites[dma], 0);
-    }
+      if (old.streams >> stream & 1)
+        addFinalEngineWait(stream, old.end[stream]);
+    addFinalTransferWaits(kernel - 2, kFirstDmaColumn + plan_.numCounters[kernel - 1]);
     bool clears = kernel >= kNumBlocks && plan_.numCounters[kernel - kNumBlocks] > 0;
     out.entry.push_back(makeControl(isa::Opcode::Nop, kSyncStream));
     finishBoundary(out.entry.back(), kSyncStream, boundaryWaits_, !clears, plan_.numCounters[kernel - 1], 2,
@@ -139,6 +134,59 @@ private:
     out.entry.back().code.target = uint32_t(plan_.numCounters[kernel - kNumBlocks]);
     out.entry.push_back(makeControl(isa::Opcode::Nop, kSyncStream));
     finishBoundary(out.entry.back(), kSyncStream, {}, true, 0, 0, elimination);
+  }
+
+  void addFinalEngineWait(int stream, int32_t count) {
+    CounterWait &wait = boundaryWaits_.emplace_back();
+    wait.column = stream;
+    wait.immediate = count;
+  }
+
+  /// All transfers of a kernel, whose counters are the columns from `firstColumn` on.
+  void addFinalTransferWaits(int32_t kernel, int32_t firstColumn) {
+    const FlatKernel &range = flat_.kernels[kernel];
+    for (int32_t counter = 0; counter < plan_.numCounters[kernel]; ++counter) {
+      CounterWait &wait = boundaryWaits_.emplace_back();
+      wait.column = firstColumn + counter;
+      for (int32_t dma = range.firstDma + counter; dma < range.endDma; dma += plan_.numCounters[kernel])
+        wait.immediate += flat_.executions(flat_.dmaSites[dma], 0);
+    }
+  }
+
+  /// What the sync stream waits for behind the last kernel until nothing of the program is left (Unit.h). The entry of
+  /// the last kernel has waited for the transfers of those before the last two.
+  void writeDrain(Elimination &elimination) {
+    drain_->clear();
+    int32_t last = numKernels() - 1;
+    if (last < 0)
+      return;
+    boundaryWaits_.clear();
+    for (int stream = 0; stream < isa::kNumStreams; ++stream)
+      if (flat_.kernels[last].end[stream] > 0)
+        addFinalEngineWait(stream, flat_.kernels[last].end[stream]);
+    int32_t ownEnd = kFirstDmaColumn + plan_.numCounters[last];
+    addFinalTransferWaits(last, kFirstDmaColumn);
+    if (last > 0)
+      addFinalTransferWaits(last - 1, ownEnd);
+    if (options_.eliminate)
+      elimination.visitBoundary(kSyncStream, boundaryWaits_, false);
+    else
+      keepAll(boundaryWaits_);
+    for (const CounterWait &wait : boundaryWaits_) {
+      ++report_.numWaits;
+      report_.numKeptWaits += wait.kept;
+      if (!wait.kept)
+        continue;
+      isa::Wait &out = drain_->emplace_back();
+      out.immediate = wait.immediate;
+      if (wait.column < kFirstDmaColumn) {
+        out.semaphore = uint8_t(wait.column);
+        continue;
+      }
+      bool own = wait.column < ownEnd;
+      out.semaphore = uint8_t(plan_.first[own ? last : last - 1] + wait.column - (own ? kFirstDmaColumn : ownEnd));
+      out.immediate *= int32_t(kPartsPerTransfer);
+    }
   }
 
   void addParticipantEntries(int32_t kernel, Elimination &elimination) {
@@ -213,6 +261,7 @@ private:
   StructuredProgram &program_;
   const SynchronisationOptions &options_;
   SynchronisationReport &report_;
+  std::vector<isa::Wait> *drain_;
   FlatProgram flat_;
   SemaphorePlan plan_;
   std::vector<CounterWait> boundaryWaits_;
@@ -220,11 +269,16 @@ private:
 
 } // namespace
 
-Status synchronise(StructuredProgram &program, const SynchronisationOptions &options, SynchronisationReport *report) {
+Status synchroniseUnit(StructuredProgram &program, const SynchronisationOptions &options, SynchronisationReport *report,
+                       std::vector<isa::Wait> *drain) {
   SynchronisationReport scratch;
   SynchronisationReport &out = report ? *report : scratch;
   out = {};
-  return Synchroniser(program, options, out).run();
+  return Synchroniser(program, options, out, drain).run();
+}
+
+Status synchronise(StructuredProgram &program, const SynchronisationOptions &options, SynchronisationReport *report) {
+  return synchroniseUnit(program, options, report, nullptr);
 }
 
 } // namespace neuroncore::schedule

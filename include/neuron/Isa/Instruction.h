@@ -28,6 +28,10 @@ inline constexpr int kNumRegisters = 64;
 inline constexpr int kNumSemaphores = 256;
 /// Register 0 reads as zero and ignores writes; "no register" is encoded as 0.
 inline constexpr uint8_t kZeroRegister = 0;
+/// In a program of several runs this register of each stream holds the number of the run (docs/Synchronisation.md).
+inline constexpr uint8_t kRunRegister = 63;
+/// HbmPattern::variable with this flag names a parameter, which stands for another variable in each run.
+inline constexpr uint16_t kParameterFlag = 0x8000;
 
 enum class MemorySpace : uint8_t { None = 0, Sbuf = 1, Psum = 2, Hbm = 3 };
 
@@ -90,7 +94,9 @@ struct TilePattern {
 /// both sides still pair up by their position in the *static* pattern, so a dynamic row length leaves the rest of each
 /// row alone. With stepRegister[k], the step is r[stepRegister[k]] * step[k].
 struct HbmPattern {
-  uint16_t variable = 0; // var_id in def.json
+  /// var_id in def.json, or kParameterFlag + the number of a parameter: the variable that the run table of the NEFF
+  /// binds to it in run r[kRunRegister].
+  uint16_t variable = 0;
   Dtype dtype = Dtype::None;
   int64_t byteOffset = 0;
   struct Term {
@@ -103,6 +109,8 @@ struct HbmPattern {
   std::array<uint8_t, kMaxHbmDims> countRegister = {};
   std::array<uint8_t, kMaxHbmDims> stepRegister = {};
 
+  bool isParameter() const { return (variable & kParameterFlag) != 0; }
+  uint16_t parameter() const { return uint16_t(variable & ~kParameterFlag); }
   int64_t elements() const {
     int64_t n = 1;
     for (uint32_t c : count)

@@ -55,12 +55,23 @@ struct DebugRecord {
   std::vector<uint32_t> nodes;
 };
 
+/// What the parameters stand for in one run: parameter p is variable variables[p - firstParameter]. Other parameters
+/// are not bound in this run.
+struct Run {
+  uint32_t firstParameter = 0;
+  std::vector<uint32_t> variables;
+};
+
 struct Neff {
   std::string name;
   std::string target = "trn2"; // trn1, trn2, trn3
   std::string compilerVersion;
   std::vector<Variable> variables; // position = var_id
   isa::Program program;
+  /// Bytes of each parameter: an access stays inside them, and whatever is bound to it has at least as many.
+  std::vector<int64_t> parameterBytes;
+  /// By run number, which isa::kRunRegister of each stream holds. Empty: one run, without parameters.
+  std::vector<Run> runs;
   std::vector<DebugRecord> debug;
   /// Bytes of SBUF per partition and of PSUM per partition that the program uses (information).
   int64_t sbufBytesPerPartition = 0;
@@ -71,6 +82,24 @@ struct Neff {
   /// Compile statistics and options as JSON text, stored as is.
   std::string metricsJson = "{}";
 };
+
+/// The variable that an HBM operand stands for in a run; -1 for a parameter that the run does not bind.
+inline int32_t boundVariable(const Neff &neff, uint16_t operand, int64_t run) {
+  if (!(operand & isa::kParameterFlag))
+    return operand;
+  if (run < 0 || run >= int64_t(neff.runs.size()))
+    return -1;
+  const Run &bindings = neff.runs[size_t(run)];
+  uint32_t index = uint32_t(operand & ~isa::kParameterFlag) - bindings.firstParameter;
+  return index < bindings.variables.size() ? int32_t(bindings.variables[index]) : -1;
+}
+/// How many bytes an HBM operand of a verified NEFF may touch, in any run.
+inline int64_t operandBytes(const Neff &neff, uint16_t operand) {
+  return operand & isa::kParameterFlag ? neff.parameterBytes[operand & ~isa::kParameterFlag]
+                                       : neff.variables[operand].bytes;
+}
+/// "variable 'x'", or "variable 'x' (parameter 3 in run 2)".
+std::string describeOperand(const Neff &neff, uint16_t operand, int64_t run);
 
 /// Everything that readNeff guarantees and writeNeff requires: variables, instructions on the target, static accesses.
 Status verifyNeff(const Neff &neff);

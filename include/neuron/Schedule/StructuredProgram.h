@@ -99,6 +99,18 @@ struct StructuredProgram {
   std::vector<Kernel> kernels;
   /// Index = var_id.
   std::vector<VariableInfo> variables;
+  /// Index = number of the parameter less `firstParameter`. Two parameters overlap only if their aliasGroup is equal
+  /// to that of each other, or of a variable.
+  std::vector<VariableInfo> parameters;
+  uint32_t firstParameter = 0;
+
+  /// What an HBM operand names; null if there is no such variable or parameter.
+  const VariableInfo *operand(uint16_t variable) const {
+    if (!(variable & isa::kParameterFlag))
+      return variable < variables.size() ? &variables[variable] : nullptr;
+    uint32_t index = uint32_t(variable & ~isa::kParameterFlag) - firstParameter;
+    return index < parameters.size() ? &parameters[index] : nullptr;
+  }
 };
 
 } // namespace neuroncore::schedule

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lib/Emulator/Dma.h"
 #include "neuron/Isa/InstructionTable.h"
 #include "neuron/Support/Text.h"
 
@@ -143,7 +144,11 @@ void AccessTable::addTile(const isa::TilePattern &tile, bool isWrite, std::vecto
 std::string AccessTable::addHbm(const Instruction &instruction, int side, bool isWrite, bool isIndexed,
                                 const SequencerState &state, std::vector<Access> &accesses) {
   const isa::HbmPattern &pattern = instruction.hbm[side];
-  const neff::Variable &variable = neff_.variables[pattern.variable];
+  const int32_t run = state.registers[isa::kRunRegister];
+  const int32_t variable = neff::boundVariable(neff_, pattern.variable, run);
+  if (variable < 0)
+    return unboundParameter(pattern, run);
+  const int64_t variableBytes = neff::operandBytes(neff_, pattern.variable);
   const ResolvedHbm resolved = resolve(pattern, state);
   if (resolved.beyondBound >= 0)
     return cat("run-time size of dimension ", resolved.beyondBound, " is ", resolved.limit[resolved.beyondBound],
@@ -153,20 +158,22 @@ std::string AccessTable::addHbm(const Instruction &instruction, int side, bool i
     checked.step[0] = 0;
   const int bytes = isa::dtypeBytes(pattern.dtype);
   const std::optional<ByteRange> range = byteRange(checked, bytes);
-  if (!range || range->begin < 0 || range->end > variable.bytes)
-    return range ? cat("bytes [", range->begin, ", ", range->end, ") are outside variable '", variable.name, "' of ",
-                       variable.bytes, " bytes")
-                 : cat("an address is beyond 64 bits in variable '", variable.name, "'");
+  if (!range || range->begin < 0 || range->end > variableBytes) {
+    const std::string text = neff::describeOperand(neff_, pattern.variable, run);
+    return range
+               ? cat("bytes [", range->begin, ", ", range->end, ") are outside ", text, " of ", variableBytes, " bytes")
+               : cat("an address is beyond 64 bits in ", text);
+  }
   if (resolved.isEmpty())
     return "";
   Access access;
   access.space = MemorySpace::Hbm;
   access.isWrite = isWrite;
-  access.variable = roots_[pattern.variable];
+  access.variable = roots_[variable];
   bool isHull = false;
   if (isIndexed) {
     // Any row may be meant.
-    access.runs = std::make_shared<const Runs>(Runs{{0, variable.bytes}});
+    access.runs = std::make_shared<const Runs>(Runs{{0, variableBytes}});
     access.isExact = false;
   } else {
     Pattern bytesOf;

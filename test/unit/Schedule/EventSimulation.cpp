@@ -46,24 +46,24 @@ Placed place(const isa::Instruction &code, const Durations &durations, Lane &lan
 } // namespace
 
 double timeOfStreams(const isa::Program &program, const Durations &durations) {
-  std::array<size_t, isa::kNumStreams> pc = {};
-  std::array<Registers, isa::kNumStreams> registers = {};
+  std::array<Sequencer, isa::kNumStreams> sequencers;
   std::array<Lane, isa::kNumStreams> lanes;
   std::array<std::vector<double>, isa::kNumSemaphores> updates; // times of single increments
   double last = 0;
   for (bool progress = true; progress;) {
     progress = false;
     for (int stream = 0; stream < isa::kNumStreams; ++stream)
-      while (pc[stream] < program[stream].size() && program[stream][pc[stream]].opcode != isa::Opcode::Return) {
-        const isa::Instruction &code = program[stream][pc[stream]];
-        if (stepControl(code, registers[stream], pc[stream])) {
+      while (!sequencers[stream].ended(program[stream])) {
+        Sequencer &sequencer = sequencers[stream];
+        const isa::Instruction &code = program[stream][sequencer.pc];
+        if (stepControl(code, sequencer)) {
           progress = true;
           continue;
         }
         double ready = 0;
         bool known = true;
         for (int i = 0; i < code.numWaits && known; ++i) {
-          int64_t value = registers[stream][code.waits[i].valueRegister] + int64_t(code.waits[i].immediate);
+          int64_t value = sequencer.registers[code.waits[i].valueRegister] + int64_t(code.waits[i].immediate);
           const std::vector<double> &times = updates[code.waits[i].semaphore];
           known = value <= int64_t(times.size());
           if (known && value > 0)
@@ -72,7 +72,7 @@ double timeOfStreams(const isa::Program &program, const Durations &durations) {
         if (!known)
           break;
         progress = true;
-        ++pc[stream];
+        ++sequencer.pc;
         if (code.opcode == isa::Opcode::SemaphoreRangeClear)
           for (uint32_t s = 0; s < code.target; ++s)
             updates[code.immediate + s].clear();
@@ -85,7 +85,7 @@ double timeOfStreams(const isa::Program &program, const Durations &durations) {
       }
   }
   for (int stream = 0; stream < isa::kNumStreams; ++stream)
-    if (pc[stream] < program[stream].size() && program[stream][pc[stream]].opcode != isa::Opcode::Return)
+    if (!sequencers[stream].ended(program[stream]))
       throw std::runtime_error("deadlock in the event simulation");
   return last;
 }

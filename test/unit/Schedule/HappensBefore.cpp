@@ -48,24 +48,24 @@ private:
 
   /// One execution, each instruction complete at once. Its order is a topological order of everything guaranteed.
   bool execute() {
-    std::array<size_t, isa::kNumStreams> pc = {};
-    std::array<Registers, isa::kNumStreams> registers = {};
+    std::array<Sequencer, isa::kNumStreams> sequencers;
     std::array<int32_t, isa::kNumSemaphores> semaphores = {};
     std::array<int, isa::kNumSemaphores> epochs = {};
     for (bool progress = true; progress;) {
       progress = false;
       for (int stream = 0; stream < isa::kNumStreams; ++stream)
-        while (pc[stream] < program_[stream].size() && program_[stream][pc[stream]].opcode != isa::Opcode::Return) {
-          const isa::Instruction &code = program_[stream][pc[stream]];
-          if (stepControl(code, registers[stream], pc[stream])) {
+        while (!sequencers[stream].ended(program_[stream])) {
+          Sequencer &sequencer = sequencers[stream];
+          const isa::Instruction &code = program_[stream][sequencer.pc];
+          if (stepControl(code, sequencer)) {
             progress = true;
             continue;
           }
-          Operation op{&code, stream, pc[stream], {}, {}, false, false, {}, 0};
+          Operation op{&code, stream, sequencer.pc, {}, {}, false, false, {}, 0};
           bool holds = true;
           for (int i = 0; i < code.numWaits; ++i) {
             int32_t value =
-                int32_t(uint32_t(registers[stream][code.waits[i].valueRegister]) + uint32_t(code.waits[i].immediate));
+                int32_t(uint32_t(sequencer.registers[code.waits[i].valueRegister]) + uint32_t(code.waits[i].immediate));
             holds &= semaphores[code.waits[i].semaphore] - int64_t(value) >= 0;
             op.waits.push_back({code.waits[i].semaphore, value});
             op.waitEpochs.push_back(epochs[code.waits[i].semaphore]);
@@ -77,7 +77,7 @@ private:
           op.isTransfer = group == isa::Group::Dma;
           op.isCompute = group == isa::Group::Compute ||
                          (code.opcode == isa::Opcode::Nop && code.update.op != isa::UpdateOp::None);
-          op.effects = effectsOf(code, layout_, registers[stream]);
+          op.effects = effectsOf(code, layout_, sequencer.registers);
           if (code.opcode == isa::Opcode::SemaphoreRangeClear)
             for (uint32_t s = 0; s < code.target; ++s) {
               semaphores[code.immediate + s] = 0;
@@ -89,11 +89,11 @@ private:
             updates_[{code.update.semaphore, op.updateEpoch}].push_back(operations_.size());
           }
           operations_.push_back(std::move(op));
-          ++pc[stream];
+          ++sequencer.pc;
         }
     }
     for (int stream = 0; stream < isa::kNumStreams; ++stream)
-      if (pc[stream] < program_[stream].size() && program_[stream][pc[stream]].opcode != isa::Opcode::Return)
+      if (!sequencers[stream].ended(program_[stream]))
         return false;
     words_ = (2 * operations_.size() + 63) / 64;
     return true;
@@ -154,6 +154,8 @@ private:
     const std::vector<size_t> &updates = found->second;
     if (!operations_[updates[0]].isTransfer) {
       // Updates of one engine, in order.
+      if (size_t(value) > updates.size())
+        return; // never satisfied
       size_t update = updates[size_t(value) - 1];
       if (update < waiter && !knows(next, waiter, complete(update)))
         prove(next, complete(update), waiter);

@@ -222,6 +222,8 @@ std::string describe(const isa::Program &program) {
 StructuredProgram clone(const StructuredProgram &program) {
   StructuredProgram out;
   out.variables = program.variables;
+  out.parameters = program.parameters;
+  out.firstParameter = program.firstParameter;
   for (const Kernel &kernel : program.kernels) {
     Kernel &copy = out.kernels.emplace_back();
     copy.name = kernel.name;

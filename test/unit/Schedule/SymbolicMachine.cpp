@@ -47,7 +47,10 @@ int Layout::onChip(isa::MemorySpace space, int partition, int64_t byte) const {
   return kPartitions * kSbufWords + partition * kPsumWords + word;
 }
 
-int Layout::hbm(int variable, int64_t byte) const {
+int Layout::hbm(uint16_t operand, int64_t byte, int32_t run) const {
+  int variable = operand;
+  if (operand & isa::kParameterFlag)
+    variable = bindings.at(size_t(run)).at(operand & ~isa::kParameterFlag);
   int cell = start_.at(variable) + int(byte / 4);
   if (byte < 0 || cell >= cells_)
     throw std::out_of_range(cat("test program leaves variable ", variable, " at byte ", byte));
@@ -73,7 +76,7 @@ void addHbm(const isa::HbmPattern &hbm, const Layout &layout, const Registers &r
     base += int64_t(registers[term.reg]) * term.stride;
   for (uint32_t i3 = 0; i3 < hbm.count[3]; ++i3)
     for (uint32_t i4 = 0; i4 < hbm.count[4]; ++i4)
-      out.push_back(layout.hbm(hbm.variable, base + i3 * hbm.step[3] + i4 * hbm.step[4]));
+      out.push_back(layout.hbm(hbm.variable, base + i3 * hbm.step[3] + i4 * hbm.step[4], registers[isa::kRunRegister]));
 }
 
 } // namespace
@@ -176,7 +179,9 @@ private:
     for (int side = 0; side < 2; ++side)
       for (const HbmTerm &term : instruction.hbmTerms[side])
         code.hbm[side].byteOffset += iterations_.at(term.loop) * term.stride;
-    applyWhole(code, effectsOf(code, layout_, {}), counts_[code.debugId]++, memory);
+    Registers registers = {};
+    registers[isa::kRunRegister] = runNumber;
+    applyWhole(code, effectsOf(code, layout_, registers), counts_[code.debugId]++, memory);
     ++numInstructions;
   }
 
@@ -187,6 +192,7 @@ private:
 public:
   Memory memory;
   int64_t numInstructions = 0;
+  int32_t runNumber = 0;
 };
 
 } // namespace
@@ -200,7 +206,21 @@ Memory runSequentially(const StructuredProgram &program, const Layout &layout, i
   return std::move(run.memory);
 }
 
-bool stepControl(const isa::Instruction &code, Registers &registers, size_t &pc) {
+Memory runSequentially(std::span<const StructuredProgram> units, std::span<const Step> steps, const Layout &layout,
+                       int64_t *dynamicInstructions) {
+  SequentialRun run(layout);
+  for (const Step &step : steps)
+    for (int32_t i = 0; i < step.runs; ++i, ++run.runNumber)
+      for (const Kernel &kernel : units[size_t(step.unit)].kernels)
+        run.run(kernel.body);
+  if (dynamicInstructions)
+    *dynamicInstructions += run.numInstructions;
+  return std::move(run.memory);
+}
+
+bool stepControl(const isa::Instruction &code, Sequencer &sequencer) {
+  Registers &registers = sequencer.registers;
+  size_t &pc = sequencer.pc;
   auto wrap = [](int64_t value) { return int32_t(uint32_t(uint64_t(value))); };
   int64_t a = registers[code.rs], b = wrap(int64_t(registers[code.rt]) + code.immediate);
   switch (code.opcode) {
@@ -219,6 +239,16 @@ bool stepControl(const isa::Instruction &code, Registers &registers, size_t &pc)
     }
     break;
   }
+  case isa::Opcode::Call:
+    sequencer.stack.push_back(pc + 1);
+    pc = code.target;
+    return true;
+  case isa::Opcode::Return:
+    if (sequencer.stack.empty())
+      return false;
+    pc = sequencer.stack.back();
+    sequencer.stack.pop_back();
+    return true;
   default:
     return false;
   }
@@ -267,7 +297,7 @@ public:
     for (int stream = 0; stream < isa::kNumStreams; ++stream)
       if (!finished(stream)) {
         result.deadlock = true;
-        result.where += cat(isa::toString(isa::kStreamEngines[stream]), " at ", pc_[stream], " ");
+        result.where += cat(isa::toString(isa::kStreamEngines[stream]), " at ", sequencers_[stream].pc, " ");
       }
     result.memory = std::move(memory_);
     return result;
@@ -304,15 +334,13 @@ private:
   };
 
   bool finished(int stream) const {
-    const isa::Stream &code = program_[stream];
-    return (code.empty() || (pc_[stream] < code.size() && code[pc_[stream]].opcode == isa::Opcode::Return)) &&
-           queue_[stream].empty() && parts_.empty();
+    return sequencers_[stream].ended(program_[stream]) && queue_[stream].empty() && parts_.empty();
   }
 
   bool waitsHold(int stream, const isa::Instruction &code) const {
     for (int i = 0; i < code.numWaits; ++i) {
       const isa::Wait &wait = code.waits[i];
-      uint32_t value = uint32_t(registers_[stream][wait.valueRegister]) + uint32_t(wait.immediate);
+      uint32_t value = uint32_t(sequencers_[stream].registers[wait.valueRegister]) + uint32_t(wait.immediate);
       if (int32_t(uint32_t(semaphores_[wait.semaphore]) - value) < 0)
         return false;
     }
@@ -320,10 +348,9 @@ private:
   }
 
   bool canIssue(int stream) const {
-    const isa::Stream &code = program_[stream];
-    if (pc_[stream] >= code.size() || code[pc_[stream]].opcode == isa::Opcode::Return)
+    if (sequencers_[stream].ended(program_[stream]))
       return false;
-    const isa::Instruction &next = code[pc_[stream]];
+    const isa::Instruction &next = program_[stream][sequencers_[stream].pc];
     bool queued =
         isa::instructionInfo(next.opcode).group == isa::Group::Compute || next.update.op != isa::UpdateOp::None;
     if (queued && queue_[stream].size() >= lookahead_ && isa::instructionInfo(next.opcode).group != isa::Group::Dma)
@@ -368,10 +395,11 @@ private:
   }
 
   void issue(int stream) {
-    const isa::Instruction &code = program_[stream][pc_[stream]];
-    if (stepControl(code, registers_[stream], pc_[stream]))
+    Sequencer &sequencer = sequencers_[stream];
+    const isa::Instruction &code = program_[stream][sequencer.pc];
+    if (stepControl(code, sequencer))
       return;
-    ++pc_[stream];
+    ++sequencer.pc;
     if (code.opcode == isa::Opcode::SemaphoreRangeClear) {
       std::fill_n(semaphores_.begin() + code.immediate, code.target, 0);
       return;
@@ -379,7 +407,7 @@ private:
     const isa::InstructionInfo &info = isa::instructionInfo(code.opcode);
     if (info.group == isa::Group::Control && code.update.op == isa::UpdateOp::None)
       return;
-    Effects effects = effectsOf(code, layout_, registers_[stream]);
+    Effects effects = effectsOf(code, layout_, sequencer.registers);
     int64_t count = counts_[code.debugId]++;
     if (info.group != isa::Group::Dma) {
       queue_[stream].push_back({&code, std::move(effects), count});
@@ -445,8 +473,7 @@ private:
   std::mt19937_64 random_;
   Memory memory_;
   std::array<int32_t, isa::kNumSemaphores> semaphores_ = {};
-  std::array<Registers, isa::kNumStreams> registers_ = {};
-  std::array<size_t, isa::kNumStreams> pc_ = {};
+  std::array<Sequencer, isa::kNumStreams> sequencers_;
   std::array<std::deque<Queued>, isa::kNumStreams> queue_;
   std::vector<Part> parts_;
   std::map<uint32_t, int64_t> counts_;

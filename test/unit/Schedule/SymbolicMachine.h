@@ -11,9 +11,11 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "neuron/Schedule/Linking.h"
 #include "neuron/Schedule/StructuredProgram.h"
 
 namespace neuroncore::schedule::test {
@@ -29,7 +31,10 @@ public:
   explicit Layout(const std::vector<VariableInfo> &variables);
   int cells() const { return cells_; }
   int onChip(isa::MemorySpace space, int partition, int64_t byte) const;
-  int hbm(int variable, int64_t byte) const;
+  /// `operand` is a variable, or a parameter of run `run`.
+  int hbm(uint16_t operand, int64_t byte, int32_t run) const;
+  /// What each run binds to each parameter; -1: nothing.
+  std::vector<std::vector<int>> bindings;
 
 private:
   std::vector<int> start_;
@@ -53,6 +58,9 @@ uint64_t mix(uint64_t a, uint64_t b);
 void applyWhole(const isa::Instruction &code, const Effects &effects, int64_t count, Memory &memory);
 
 Memory runSequentially(const StructuredProgram &program, const Layout &layout, int64_t *dynamicInstructions = nullptr);
+/// The runs of all steps in order.
+Memory runSequentially(std::span<const StructuredProgram> units, std::span<const Step> steps, const Layout &layout,
+                       int64_t *dynamicInstructions = nullptr);
 
 struct RunResult {
   Memory memory;
@@ -63,8 +71,17 @@ struct RunResult {
 /// One adversarial execution of the streams: only their own registers, branches and semaphores count.
 RunResult runStreams(const isa::Program &program, const Layout &layout, uint64_t seed);
 
-/// One step of a sequencer. False: it is not a register, branch or clear instruction.
-bool stepControl(const isa::Instruction &code, Registers &registers, size_t &pc);
+struct Sequencer {
+  Registers registers = {};
+  size_t pc = 0;
+  std::vector<size_t> stack; // where calls return to
+
+  bool ended(const isa::Stream &stream) const {
+    return pc >= stream.size() || (stream[pc].opcode == isa::Opcode::Return && stack.empty());
+  }
+};
+/// One step of a sequencer. False: it is not a register, branch, call or return instruction.
+bool stepControl(const isa::Instruction &code, Sequencer &sequencer);
 
 } // namespace neuroncore::schedule::test
 
