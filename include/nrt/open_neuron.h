@@ -177,6 +177,7 @@ typedef struct {
   uint32_t debug_id;
   uint64_t bytes;
   const char *opcode; /* static storage */
+  uint32_t run;       /* which run of the program's units it belongs to; 0 in a program of one run */
 } open_neuron_event_t;
 
 /// Expands the latest timeline of the model in start order; calls `visit` until it returns false. Loops are expanded;

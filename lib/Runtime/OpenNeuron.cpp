@@ -322,6 +322,7 @@ NRT_STATUS open_neuron_model_timeline(nrt_model_t *model, uint64_t max_events,
     out.pc = event.pc;
     out.debug_id = instruction.debugId;
     out.bytes = uint64_t(event.bytes);
+    out.run = event.run;
     out.opcode = event.kind == emulator::TimelineEvent::Kind::TableLoad
                      ? "ACT_TABLE_LOAD"
                      : isa::instructionInfo(instruction.opcode).mnemonic.data();

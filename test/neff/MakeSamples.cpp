@@ -67,12 +67,13 @@ int main(int argc, char **argv) {
     return true;
   };
   neff::Neff neff = neff::sampleNeff();
-  Expected<std::vector<uint8_t>> compressed = neff::writeNeff(neff), plain = neff::writeNeff(neff, {.compress = false});
-  if (!compressed || !plain) {
-    std::fprintf(stderr, "neuron-make-samples: error: %s\n",
-                 (compressed ? plain : compressed).error().message().c_str());
-    return 1;
-  }
+  Expected<std::vector<uint8_t>> compressed = neff::writeNeff(neff), plain = neff::writeNeff(neff, {.compress = false}),
+                                 runs = neff::writeNeff(neff::sampleRuns());
+  for (const auto *bytes : {&compressed, &plain, &runs})
+    if (!*bytes) {
+      std::fprintf(stderr, "neuron-make-samples: error: %s\n", bytes->error().message().c_str());
+      return 1;
+    }
   std::vector<uint8_t> slots = *isa::encodeStream(isa::Engine::Sync, neff.program[4]);
   // What FuzzStream takes: position of the engine, number of instructions, slots.
   std::string stream = {'\4', char(neff.program[4].size())};
@@ -81,6 +82,7 @@ int main(int argc, char **argv) {
               write("program.s", std::string_view(isa::printProgram(neff.program))) &&
               write("sample.neff", std::span<const uint8_t>(*compressed)) &&
               write("plain.neff", std::span<const uint8_t>(*plain)) &&
+              write("runs.neff", std::span<const uint8_t>(*runs)) &&
               write("sample.graph", std::string_view(sampleGraph()));
   return good ? 0 : 1;
 }

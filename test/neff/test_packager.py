@@ -122,6 +122,27 @@ class PackagerTest(unittest.TestCase):
         run("assemble", "-b", self.neff, "-o", self.path / "other.neff", source)
         self.assertIn("scalar0=0.25", run("disassemble", self.path / "other.neff").stdout)
 
+    def test_parameters_and_runs(self):
+        runs = self.path / "runs.neff"
+        text = run("disassemble", runs).stdout
+        self.assertIn("//   param[2]: 16 bytes", text)
+        self.assertIn("//   run 1: param[0] = v1, param[1] = v3, param[2] = v6", text)
+        self.assertIn("src=hbm[param[0], 256*128", text)
+        source = self.path / "runs.s"
+        source.write_text(text)
+        run("assemble", "-b", runs, "-o", self.path / "same.neff", source)
+        self.assertEqual((self.path / "same.neff").read_bytes(), runs.read_bytes())
+        # The table belongs to the file, not to the text; what the text names must be in it.
+        for operand, message in [
+            ("param[3]", "expected a parameter below 3 but got 3"),
+            ("param[2]", "expected bytes 0 to 16 of parameter 2"),
+            ("param[32768]", "32767"),
+            ("param", "expected '['"),
+        ]:
+            source.write_text(text.replace("src=hbm[param[0]", f"src=hbm[{operand}"))
+            done = run("assemble", "-b", runs, "-o", self.path / "bad.neff", source, check=False)
+            self.assertIn(message, done.stderr)
+
     def test_errors(self):
         for arguments, message in [
             (["info", self.path / "nothing"], "expected a readable file"),

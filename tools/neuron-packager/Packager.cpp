@@ -134,6 +134,15 @@ Expected<std::string> disassemble(const std::string &file) {
       out += cat(", is v", variable.aliasOf);
     out += "\n";
   }
+  for (size_t i = 0; i < neff->parameterBytes.size(); ++i)
+    out += cat("//   param[", i, "]: ", neff->parameterBytes[i], " bytes\n");
+  for (size_t i = 0; i < neff->runs.size(); ++i) {
+    const Run &run = neff->runs[i];
+    out += cat("//   run ", i, ":");
+    for (size_t k = 0; k < run.variables.size(); ++k)
+      out += cat(k == 0 ? " " : ", ", "param[", run.firstParameter + k, "] = v", run.variables[k]);
+    out += "\n";
+  }
   out += "\n";
   return out + isa::printProgram(neff->program, [&](const isa::Instruction &in) -> std::string {
            if (in.debugId == 0)

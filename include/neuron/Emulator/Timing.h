@@ -35,6 +35,8 @@ struct TimelineEvent {
   uint8_t dmaEngine = 0;
   uint8_t queue = 0;
   uint32_t pc = 0;
+  /// In a program of several runs: which one.
+  uint32_t run = 0;
   int64_t startPs = 0;
   int64_t endPs = 0;
   /// How long the stream had stood at this instruction because of semaphores.
@@ -43,7 +45,7 @@ struct TimelineEvent {
 };
 
 /// Events with repetition: a segment is its events (or its parts, one after the other), `repeats` times, the k-th
-/// shifted by k * periodPs.
+/// shifted by k * periodPs and belonging to a run k * periodRuns later.
 class Timeline {
 public:
   struct Segment {
@@ -51,6 +53,7 @@ public:
     std::vector<Segment> parts;
     uint64_t repeats = 1;
     int64_t periodPs = 0;
+    uint32_t periodRuns = 0;
   };
   std::vector<Segment> segments;
 

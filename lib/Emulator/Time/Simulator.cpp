@@ -204,6 +204,7 @@ void Simulator::stepEngine(int s, int64_t start, const ComputeCost &cost) {
   TimelineEvent event;
   event.stream = uint8_t(s);
   event.pc = pending.pc;
+  event.run = pending.run;
   if (cost.tableSet != isa::ActivationSet::Any && cost.tableSet != tableSet_) {
     tableSet_ = cost.tableSet;
     ++sums_.tableLoads;
@@ -320,7 +321,7 @@ bool Simulator::stepSequencer(int s) {
   if (!resolveUpdate(s, instruction, semaphore))
     return false;
   if (isQueued(step)) {
-    stream.queue.push_back({pc, time, waited, semaphore});
+    stream.queue.push_back({pc, time, waited, semaphore, runOf(stream.state)});
     stream.clockPs = time + costOf(s, pc).issuePs;
     advance(stream.state, uint32_t(program_.steps[s].size()));
   } else if (step.kind == Step::Kind::Dma) {
@@ -384,6 +385,7 @@ void Simulator::triggerDma(int s, const Instruction &instruction, int32_t semaph
       event.kind = TimelineEvent::Kind::Transfer;
       event.stream = uint8_t(s);
       event.pc = stream.state.pc;
+      event.run = runOf(stream.state);
       event.dmaEngine = uint8_t(e);
       event.queue = instruction.queue;
       event.startPs = first;

@@ -98,6 +98,7 @@ private:
     int64_t issuedPs = 0;
     int64_t waitedPs = 0;
     int32_t semaphore = -1; // of the update, registers resolved
+    uint32_t run = 0;
   };
   struct CachedCost {
     bool valid = false;
@@ -138,6 +139,10 @@ private:
   bool fail(int stream, std::string message);
   const isa::ComputeCost &costOf(int stream, uint32_t pc);
   void record(const TimelineEvent &event);
+  /// What a stream takes part in now, in a program of several runs.
+  uint32_t runOf(const SequencerState &state) const {
+    return program_.neff->runs.empty() ? 0 : uint32_t(state.registers[isa::kRunRegister]);
+  }
   void openSegment();
   void note(PathStep step) {
     if (notesPath_)

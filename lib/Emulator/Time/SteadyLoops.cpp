@@ -161,6 +161,15 @@ int64_t SteadyLoops::periods(const Snapshot &first, const Snapshot &middle, cons
   return n == INT64_MAX ? 0 : n;
 }
 
+/// How many runs of the program a period takes. Streams that do nothing in these runs may pass their barriers later.
+uint32_t SteadyLoops::runsBetween(const Snapshot &middle, const Snapshot &last) const {
+  int32_t runs = 0;
+  if (!sim_.program_.neff->runs.empty())
+    for (int s = 0; s < kNumStreams; ++s)
+      runs = std::max(runs, last.registers[s][isa::kRunRegister] - middle.registers[s][isa::kRunRegister]);
+  return uint32_t(runs);
+}
+
 void SteadyLoops::skip(const Snapshot &middle, const Snapshot &last, int64_t n) {
   const int64_t period = last.timePs - middle.timePs;
   const int64_t shift = n * period;
@@ -170,6 +179,7 @@ void SteadyLoops::skip(const Snapshot &middle, const Snapshot &last, int64_t n) 
     if (time > middle.timePs && time != kNever)
       time += shift;
   };
+  const uint32_t runs = runsBetween(middle, last);
   for (int s = 0; s < kNumStreams; ++s) {
     Simulator::Stream &stream = sim_.streams_[s];
     for (int r = 0; r < isa::kNumRegisters; ++r)
@@ -180,8 +190,10 @@ void SteadyLoops::skip(const Snapshot &middle, const Snapshot &last, int64_t n) 
     move(stream.loaderPs);
     move(stream.lastStartPs);
     move(stream.lastVisiblePs);
-    for (Simulator::Pending &pending : stream.queue)
+    for (Simulator::Pending &pending : stream.queue) {
       move(pending.issuedPs);
+      pending.run += uint32_t(n) * runs;
+    }
   }
   for (int64_t &time : sim_.resourcePs_)
     move(time);
@@ -199,6 +211,7 @@ void SteadyLoops::skip(const Snapshot &middle, const Snapshot &last, int64_t n) 
     Timeline::Segment repeated;
     repeated.repeats = uint64_t(n);
     repeated.periodPs = period;
+    repeated.periodRuns = runs;
     repeated.parts.assign(sim_.timeline_.segments.begin() + int64_t(middle.segment),
                           sim_.timeline_.segments.begin() + int64_t(last.segment));
     // The first repetition is one period after the copied events.
@@ -206,6 +219,7 @@ void SteadyLoops::skip(const Snapshot &middle, const Snapshot &last, int64_t n) 
       for (TimelineEvent &event : segment.events) {
         event.startPs += period;
         event.endPs += period;
+        event.run += runs;
       }
       for (Timeline::Segment &part : segment.parts)
         advance(part);

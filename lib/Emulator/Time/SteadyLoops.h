@@ -55,6 +55,7 @@ private:
   Snapshot take(int64_t timePs) const;
   /// How many periods may be skipped after `last`, given the two before; 0 if the conditions do not hold.
   int64_t periods(const Snapshot &first, const Snapshot &middle, const Snapshot &last) const;
+  uint32_t runsBetween(const Snapshot &middle, const Snapshot &last) const;
   void skip(const Snapshot &middle, const Snapshot &last, int64_t n);
   void trim();
 

@@ -23,17 +23,18 @@ uint64_t sizeOf(const Timeline::Segment &segment) {
   return n * segment.repeats;
 }
 
-bool visitSegment(const Timeline::Segment &segment, int64_t shift,
+bool visitSegment(const Timeline::Segment &segment, int64_t shift, uint32_t runs,
                   const std::function<bool(const TimelineEvent &)> &visit) {
-  for (uint64_t i = 0; i < segment.repeats; ++i, shift += segment.periodPs) {
+  for (uint64_t i = 0; i < segment.repeats; ++i, shift += segment.periodPs, runs += segment.periodRuns) {
     for (TimelineEvent event : segment.events) {
       event.startPs += shift;
       event.endPs += shift;
+      event.run += runs;
       if (!visit(event))
         return false;
     }
     for (const Timeline::Segment &part : segment.parts)
-      if (!visitSegment(part, shift, visit))
+      if (!visitSegment(part, shift, runs, visit))
         return false;
   }
   return true;
@@ -54,7 +55,7 @@ uint64_t Timeline::size() const {
 
 void Timeline::forEach(const std::function<bool(const TimelineEvent &)> &visit) const {
   for (const Segment &segment : segments)
-    if (!visitSegment(segment, 0, visit))
+    if (!visitSegment(segment, 0, 0, visit))
       return;
 }
 
@@ -138,12 +139,15 @@ std::string chromeTrace(const TimingResult &result, const neff::Neff &neff, uint
             ", \"ts\": ", double(event.startPs) / 1e6, ", \"dur\": ", double(event.endPs - event.startPs) / 1e6,
             ", \"name\": \"", opcode, "\", \"args\": {\"stream\": \"", isa::toString(isa::kStreamEngines[event.stream]),
             "\", \"pc\": ", event.pc, ", \"wait_ns\": ", double(event.waitPs) / 1000.0);
+    if (neff.runs.size() > 1)
+      out += cat(", \"run\": ", event.run);
     if (isTransfer)
       out += cat(", \"queue\": ", int(event.queue), ", \"bytes\": ", event.bytes);
     if (instruction.debugId != 0 && instruction.debugId <= neff.debug.size()) {
       const neff::DebugRecord &record = neff.debug[instruction.debugId - 1];
+      // A kernel that is stored once and run several times has an instance per run.
       out += ", \"kernel\": ";
-      appendJsonText(out, record.kernel);
+      appendJsonText(out, neff.runs.size() > 1 ? cat(record.kernel, "#", event.run) : record.kernel);
       out += ", \"op\": ";
       appendJsonText(out, record.op);
     }

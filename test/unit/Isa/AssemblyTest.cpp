@@ -101,6 +101,8 @@ TEST(Assembly, HbmPatterns) {
   pattern.countRegister[2] = 7;
   pattern.stepRegister[4] = 9;
   EXPECT_EQ(printHbm(pattern), "hbm[v3 - 256 + r0*0 + r4*-4096, 128*8(r7) + 0*1 + r9*2*64] bf16");
+  pattern.variable |= kParameterFlag;
+  EXPECT_EQ(printHbm(pattern), "hbm[param[3] - 256 + r0*0 + r4*-4096, 128*8(r7) + 0*1 + r9*2*64] bf16");
 }
 
 TEST(Assembly, HandWrittenTextIsAccepted) {
@@ -154,7 +156,7 @@ TEST(Assembly, ErrorsGiveTheLine) {
   EXPECT_THAT(lineFailure("iota dst=sbuf[0:1, 0x0] i32", "vector"),
               HasSubstr("expected a stream that holds iota but got vector"));
   EXPECT_THAT(lineFailure("dma_copy dst=sbuf[0:1, 0x0] f32, src=hbm[x1] f32", "sync"),
-              HasSubstr("expected a variable v0 to v65535 but got 'x1'"));
+              HasSubstr("expected a variable v0 to v32767 or a parameter but got 'x1'"));
   EXPECT_THAT(lineFailure("dma_copy dst=sbuf[0:1, 0x0] f32, src=hbm[v1 + r1*4 + 8] f32", "sync"),
               HasSubstr("expected a term"));
   EXPECT_THAT(lineFailure("register_move rd=r1, immediate=2147483648"),

@@ -124,4 +124,14 @@ Neff sampleNeff() {
   return neff;
 }
 
+Neff sampleRuns() {
+  Neff neff = sampleNeff();
+  neff.parameterBytes = {32768, 32768, 16};
+  neff.runs = {{0, {kX, kOut}}, {0, {kW, kXUpdated, kRng}}, {2, {kParameters}}};
+  Stream &sync = neff.program[size_t(streamIndex(Engine::Sync))];
+  sync[0].hbm[1].variable = kParameterFlag | 0;
+  sync[2].hbm[0].variable = kParameterFlag | 1;
+  return neff;
+}
+
 } // namespace neuroncore::neff

@@ -14,6 +14,8 @@ namespace neuroncore::neff {
 enum SampleVariable : uint16_t { kX, kW, kOut, kXUpdated, kScratch, kParameters, kRng };
 
 Neff sampleNeff();
+/// The sample, whose load of x and first store take parameters 0 and 1, with a table of three runs.
+Neff sampleRuns();
 
 /// A contiguous f32 tile of 128 partitions.
 isa::TilePattern sampleTile(uint32_t byteOffset, int columns);
