@@ -76,6 +76,10 @@ foreach(file IN LISTS explorer_files)
   file(MAKE_DIRECTORY ${directory})
   file(CREATE_LINK ${explorer_sources}/${file} ${NEURON_EXPLORER_DIR}/${file} SYMBOLIC)
 endforeach()
+# The browser app, which ./dev build makes with Node before CMake runs; without it the server says how to get it.
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/explorer/dist ${NEURON_EXPLORER_DIR}/app SYMBOLIC)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/explorer/dist/ DESTINATION neuron_explorer/app COMPONENT python OPTIONAL
+        PATTERN ".stamp" EXCLUDE)
 
 add_custom_command(
   OUTPUT ${NEURON_PACKAGE_DIR}/lib/libnrt.so

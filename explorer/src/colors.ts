@@ -1,0 +1,84 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+/** Colours of slices. Neighbouring indices differ in hue; the lightness suits the theme. */
+
+const HUES = [212, 28, 152, 276, 338, 188, 48, 120, 248, 8, 168, 300, 72, 228, 20, 320];
+
+export interface Theme {
+  dark: boolean;
+  background: string;
+  panel: string;
+  text: string;
+  muted: string;
+  line: string;
+  accent: string;
+  selection: string;
+  flow: string;
+  warning: string;
+}
+
+export function readTheme(element: Element): Theme {
+  const style = getComputedStyle(element);
+  const value = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    dark: value("--dark") === "1",
+    background: value("--background"),
+    panel: value("--panel"),
+    text: value("--text"),
+    muted: value("--muted"),
+    line: value("--line"),
+    accent: value("--accent"),
+    selection: value("--selection"),
+    flow: value("--flow"),
+    warning: value("--warning"),
+  };
+}
+
+function hslToRgb(h: number, s: number, l: number): [number, number, number] {
+  const channel = (n: number) => {
+    const k = (n + h / 30) % 12;
+    return Math.round(255 * (l - s * Math.min(l, 1 - l) * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+  };
+  return [channel(0), channel(8), channel(4)];
+}
+
+function rgbOf(index: number, dark: boolean): [number, number, number] {
+  const hue = HUES[index % HUES.length];
+  const turn = Math.floor(index / HUES.length) % 3;
+  const saturation = [0.62, 0.38, 0.5][turn];
+  const lightness = dark ? [0.5, 0.58, 0.42][turn] : [0.6, 0.7, 0.5][turn];
+  return hslToRgb(hue, saturation, lightness);
+}
+
+export interface Palette {
+  /** ABGR, as pixels of a canvas lie in memory. */
+  pixels: Uint32Array;
+  css: string[];
+  text: string[];
+}
+
+const FADED = 50;
+
+/** One colour per name; names outside of `highlighted`, if it is given, are faded. */
+export function makePalette(names: readonly string[], theme: Theme, highlighted?: ReadonlySet<string> | null): Palette {
+  const pixels = new Uint32Array(Math.max(1, names.length));
+  const css: string[] = [];
+  const text: string[] = [];
+  names.forEach((name, index) => {
+    const grey = name === "(none)" || name === "(others)";
+    const [r, g, b] = grey ? (theme.dark ? [104, 112, 122] : [168, 174, 182]) : rgbOf(index, theme.dark);
+    const alpha = highlighted && !highlighted.has(name) ? FADED : 255;
+    pixels[index] = ((alpha << 24) | (b << 16) | (g << 8) | r) >>> 0;
+    css.push(alpha === 255 ? `rgb(${r},${g},${b})` : `rgba(${r},${g},${b},${alpha / 255})`);
+    const light = (0.299 * r + 0.587 * g + 0.114 * b) / 255;
+    text.push(alpha < 255 ? theme.muted : light > 0.52 ? "#10151c" : "#ffffff");
+  });
+  return { pixels, css, text };
+}
+
+/** For charts and legends. */
+export function seriesColor(index: number, dark: boolean): string {
+  const [r, g, b] = rgbOf(index, dark);
+  return `rgb(${r},${g},${b})`;
+}

@@ -1,0 +1,306 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+import type { SliceColumns } from "../data/drawn";
+
+const FAN = 8;
+
+/** A lane is one labelled track; its events may need several rows, so that no row overlaps itself. */
+export interface Lane {
+  label: string;
+  group: string;
+  table: string;
+  firstRow: number;
+  rows: number;
+}
+
+export interface LanePlan {
+  lanes: { label: string; group: string; table: string }[];
+  /** Lane of each key of the columns; -1 leaves its events out. */
+  laneOf: Int32Array;
+}
+
+/** Slices ordered by row and start, with the indexes that make drawing and picking independent of their number. */
+export class Slices {
+  readonly count: number;
+  readonly end: number;
+  readonly base: bigint;
+  readonly lanes: Lane[];
+  readonly rowCount: number;
+  readonly names: string[];
+  colors: string[];
+  readonly ts: Float64Array;
+  readonly dur: Uint32Array | Float64Array;
+  readonly name: Uint32Array;
+  color: Uint16Array;
+  readonly row: Uint32Array;
+  readonly wait: Uint32Array | null;
+  /** Where the columns of the stream went: position of each slice among the slices as they were sent. */
+  readonly origin: Uint32Array;
+  /** First slice of each row, and one entry past the last. */
+  readonly off: Uint32Array;
+  readonly rowLane: Uint32Array;
+  /** Sum of the durations before each slice. */
+  readonly sum: Float64Array;
+  /** Index of the longest slice of every block of 8, of 64, ... */
+  readonly pyramid: Uint32Array[];
+
+  constructor(columns: SliceColumns, plan?: LanePlan) {
+    const lanes = plan?.lanes ?? columns.lanes;
+    const laneOf = plan?.laneOf ?? Int32Array.from(columns.lanes, (_, i) => i);
+    const { order, rowOf, rowsOfLane } = assignRows(columns, laneOf, lanes.length, !plan);
+    this.base = columns.base;
+    this.end = columns.end;
+    this.names = columns.names;
+    this.colors = columns.colors;
+    const n = order.length;
+    this.count = n;
+    this.lanes = [];
+    let firstRow = 0;
+    for (let lane = 0; lane < lanes.length; lane++) {
+      this.lanes.push({ ...lanes[lane], firstRow, rows: rowsOfLane[lane] });
+      firstRow += rowsOfLane[lane];
+    }
+    this.rowCount = firstRow;
+    this.rowLane = new Uint32Array(firstRow);
+    for (let lane = 0; lane < lanes.length; lane++) {
+      const { firstRow: from, rows } = this.lanes[lane];
+      this.rowLane.fill(lane, from, from + rows);
+    }
+    // Counting sort by row keeps the order by start within each row.
+    this.off = new Uint32Array(firstRow + 1);
+    const rowIndex = new Uint32Array(n);
+    for (let i = 0; i < n; i++) {
+      const row = this.lanes[laneOf[columns.lane[order[i]]]].firstRow + rowOf[i];
+      rowIndex[i] = row;
+      this.off[row + 1]++;
+    }
+    for (let row = 0; row < firstRow; row++) this.off[row + 1] += this.off[row];
+    const next = this.off.slice();
+    this.origin = new Uint32Array(n);
+    for (let i = 0; i < n; i++) this.origin[next[rowIndex[i]]++] = order[i];
+    const take = <T extends Uint32Array | Float64Array | Uint16Array>(from: T): T => {
+      const to = new (from.constructor as new (n: number) => T)(n);
+      for (let i = 0; i < n; i++) to[i] = from[this.origin[i]];
+      return to;
+    };
+    let identity = n === columns.ts.length;
+    for (let i = 0; identity && i < n; i++) identity = this.origin[i] === i;
+    this.ts = identity ? columns.ts : take(columns.ts);
+    this.dur = identity ? columns.dur : take(columns.dur);
+    this.name = identity ? columns.name : take(columns.name);
+    this.color = identity ? columns.color : take(columns.color);
+    this.row = identity ? columns.row : take(columns.row);
+    this.wait = columns.wait && (identity ? columns.wait : take(columns.wait));
+    this.sum = new Float64Array(n + 1);
+    for (let i = 0; i < n; i++) this.sum[i + 1] = this.sum[i] + this.dur[i];
+    this.pyramid = longestPyramid(this.dur);
+  }
+
+  recolor(colors: string[], color: Uint16Array): void {
+    this.colors = colors;
+    this.color = new Uint16Array(this.count);
+    for (let i = 0; i < this.count; i++) this.color[i] = color[this.origin[i]];
+  }
+
+  laneOfSlice(index: number): number {
+    return this.rowLane[this.rowOfSlice(index)];
+  }
+
+  rowOfSlice(index: number): number {
+    let low = 0;
+    let high = this.rowCount - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.off[middle] <= index) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  /** First slice of [low, high) that starts at or after the moment. */
+  lowerBound(moment: number, low: number, high: number): number {
+    const { ts } = this;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (ts[middle] < moment) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** As lowerBound, for an answer that is expected near `low`. */
+  gallop(moment: number, low: number, high: number): number {
+    const { ts } = this;
+    let step = 1;
+    let from = low;
+    while (from + step < high && ts[from + step] < moment) {
+      from += step;
+      step *= 2;
+    }
+    return this.lowerBound(moment, from, Math.min(high, from + step + 1));
+  }
+
+  /** First slice of the row that ends after the moment. */
+  firstVisible(row: number, moment: number): number {
+    const low = this.off[row];
+    const found = this.lowerBound(moment, low, this.off[row + 1]);
+    return found > low && this.ts[found - 1] + this.dur[found - 1] > moment ? found - 1 : found;
+  }
+
+  /** The longest slice of [low, high); -1 if the range is empty. */
+  longest(low: number, high: number): number {
+    if (low >= high) return -1;
+    const { dur, pyramid } = this;
+    let best = low;
+    let bestDuration = dur[low];
+    let level = -1;
+    let size = 1;
+    let i = low;
+    while (i < high) {
+      while (level + 1 < pyramid.length && i % (size * FAN) === 0 && i + size * FAN <= high) {
+        level++;
+        size *= FAN;
+      }
+      while (level >= 0 && (i % size !== 0 || i + size > high)) {
+        level--;
+        size /= FAN;
+      }
+      const candidate = level < 0 ? i : pyramid[level][i / size];
+      if (dur[candidate] > bestDuration) {
+        best = candidate;
+        bestDuration = dur[candidate];
+      }
+      i += size;
+    }
+    return best;
+  }
+
+  /** Calls back, in order, for every slice of [low, high) that lasts at least `least`. */
+  eachLong(low: number, high: number, least: number, visit: (index: number) => void): void {
+    const { dur, pyramid } = this;
+    const descend = (level: number, block: number): void => {
+      if (level < 0) {
+        if (dur[block] >= least) visit(block);
+        return;
+      }
+      if (dur[pyramid[level][block]] < least) return;
+      const from = block * FAN;
+      const limit = level === 0 ? this.count : pyramid[level - 1].length;
+      for (let child = from; child < Math.min(from + FAN, limit); child++) descend(level - 1, child);
+    };
+    let i = low;
+    while (i < high) {
+      let level = -1;
+      let size = 1;
+      while (level + 1 < pyramid.length && i % (size * FAN) === 0 && i + size * FAN <= high) {
+        level++;
+        size *= FAN;
+      }
+      descend(level, i / size);
+      i += size;
+    }
+  }
+
+  /** Time of [start, end) that the row is busy. */
+  busy(row: number, start: number, end: number): number {
+    const { ts, dur, sum, off } = this;
+    const first = this.firstVisible(row, start);
+    const last = this.lowerBound(end, first, off[row + 1]);
+    if (first >= last) return 0;
+    const before = Math.max(0, start - ts[first]);
+    const after = Math.max(0, ts[last - 1] + dur[last - 1] - end);
+    return Math.max(0, sum[last] - sum[first] - before - after);
+  }
+
+  /** The slice at a moment, or the longest within the tolerance around it; -1 if there is none. */
+  pick(row: number, moment: number, tolerance: number): number {
+    const high = this.off[row + 1];
+    const at = this.firstVisible(row, moment);
+    if (at < high && this.ts[at] <= moment && this.ts[at] + this.dur[at] > moment && this.dur[at] >= tolerance)
+      return at;
+    const first = this.firstVisible(row, moment - tolerance);
+    return this.longest(first, this.lowerBound(moment + tolerance, first, high));
+  }
+
+  /** The slice that shows a row of a table, if it is drawn. */
+  find(table: string, row: number, start?: number): number {
+    for (const lane of this.lanes) {
+      if (lane.table !== table) continue;
+      for (let r = lane.firstRow; r < lane.firstRow + lane.rows; r++) {
+        let low = this.off[r];
+        let high = this.off[r + 1];
+        if (start !== undefined) {
+          low = this.lowerBound(start, low, high);
+          high = this.lowerBound(start + 1, low, high);
+        }
+        for (let i = low; i < high; i++) if (this.row[i] === row) return i;
+      }
+    }
+    return -1;
+  }
+}
+
+function longestPyramid(dur: ArrayLike<number>): Uint32Array[] {
+  const levels: Uint32Array[] = [];
+  let length = dur.length;
+  let below: Uint32Array | null = null;
+  while (length > FAN) {
+    const size = Math.ceil(length / FAN);
+    const level = new Uint32Array(size);
+    for (let block = 0; block < size; block++) {
+      const from = block * FAN;
+      const to = Math.min(from + FAN, length);
+      let best = below ? below[from] : from;
+      for (let i = from + 1; i < to; i++) {
+        const candidate = below ? below[i] : i;
+        if (dur[candidate] > dur[best]) best = candidate;
+      }
+      level[block] = best;
+    }
+    levels.push(level);
+    below = level;
+    length = size;
+  }
+  return levels;
+}
+
+/**
+ * Row of every slice within its lane: the first one that is free when the slice starts. For calls that nest this is the
+ * depth of nesting. `sorted` says that the keys of the columns are the lanes, so that their order is the lanes' order.
+ */
+function assignRows(columns: SliceColumns, laneOf: Int32Array, laneCount: number, sorted: boolean) {
+  const n = columns.ts.length;
+  let order: Uint32Array;
+  if (sorted) {
+    order = new Uint32Array(n);
+    for (let i = 0; i < n; i++) order[i] = i;
+  } else {
+    const kept: number[] = [];
+    for (let i = 0; i < n; i++) if (laneOf[columns.lane[i]] >= 0) kept.push(i);
+    const { ts, dur, lane } = columns;
+    kept.sort((a, b) => laneOf[lane[a]] - laneOf[lane[b]] || ts[a] - ts[b] || dur[b] - dur[a] || a - b);
+    order = Uint32Array.from(kept);
+  }
+  const rowOf = new Uint16Array(order.length);
+  const rowsOfLane = new Uint32Array(laneCount);
+  const rowsNeeded = new Uint32Array(laneCount);
+  let ends: number[] = [];
+  let lastLane = -1;
+  for (let i = 0; i < order.length; i++) {
+    const at = order[i];
+    const lane = laneOf[columns.lane[at]];
+    if (lane !== lastLane) {
+      ends = [];
+      lastLane = lane;
+    }
+    const start = columns.ts[at];
+    let row = 0;
+    while (row < ends.length && ends[row] > start) row++;
+    ends[row] = start + columns.dur[at];
+    rowOf[i] = row;
+    if (row + 1 > rowsNeeded[lane]) rowsNeeded[lane] = row + 1;
+  }
+  for (let lane = 0; lane < laneCount; lane++) rowsOfLane[lane] = Math.max(1, rowsNeeded[lane]);
+  return { order, rowOf, rowsOfLane };
+}
