@@ -44,11 +44,60 @@ struct Unit {
   isa::Program streams;
 };
 
+/// Runs of some units in a row, `repeats` times.
+struct Round {
+  std::vector<int32_t> units;
+  int64_t repeats = 1;
+
+  int64_t runs() const { return int64_t(units.size()) * repeats; }
+};
+
+/// Runs of one unit in a row are one round; then the shortest sequences of single runs that repeat are.
+std::vector<Round> roundsOf(std::span<const Step> steps) {
+  std::vector<Step> merged;
+  for (const Step &step : steps) {
+    if (step.runs == 0)
+      continue;
+    if (!merged.empty() && merged.back().unit == step.unit)
+      merged.back().runs += step.runs;
+    else
+      merged.push_back(step);
+  }
+  // Layers rarely consist of more units; the search is then linear in the steps.
+  constexpr size_t kMaxUnits = 16;
+  std::vector<Round> rounds;
+  size_t singlesEnd = 0; // behind the single runs that `at` is among
+  for (size_t at = 0; at < merged.size();) {
+    Round &round = rounds.emplace_back();
+    round.units = {merged[at].unit};
+    round.repeats = merged[at].runs;
+    for (singlesEnd = std::max(at, singlesEnd); singlesEnd < merged.size() && merged[singlesEnd].runs == 1;)
+      ++singlesEnd;
+    size_t singles = singlesEnd - at;
+    size_t covered = 1;
+    for (size_t length = 2; length <= std::min(kMaxUnits, singles / 2); ++length) {
+      size_t equal = 0;
+      while (equal + length < singles && merged[at + equal].unit == merged[at + equal + length].unit)
+        ++equal;
+      size_t repeats = equal / length + 1;
+      if (repeats < 2 || repeats * length <= covered)
+        continue;
+      covered = repeats * length;
+      round.units.clear();
+      for (size_t i = 0; i < length; ++i)
+        round.units.push_back(merged[at + i].unit);
+      round.repeats = int64_t(repeats);
+    }
+    at += covered;
+  }
+  return rounds;
+}
+
 class StreamLinker {
 public:
-  StreamLinker(const std::vector<Unit> &units, std::span<const Step> steps, int64_t numRuns, int32_t gate, int index,
-               isa::Stream &out)
-      : units_(units), steps_(steps), numRuns_(numRuns), gate_(gate), index_(index), out_(out),
+  StreamLinker(const std::vector<Unit> &units, const std::vector<Round> &rounds, int64_t numRuns, int32_t gate,
+               int index, isa::Stream &out)
+      : units_(units), rounds_(rounds), numRuns_(numRuns), gate_(gate), index_(index), out_(out),
         isCalled_(units.size(), false), entries_(units.size(), 0) {}
 
   void run() {
@@ -56,10 +105,9 @@ public:
       return;
     chooseCalls();
     int64_t first = 0;
-    for (const Step &step : steps_) {
-      if (step.runs > 0)
-        writeStep(step, first);
-      first += step.runs;
+    for (const Round &round : rounds_) {
+      writeRound(round, first);
+      first += round.runs();
     }
     writeControl(isa::Opcode::Return);
     for (size_t unit = 0; unit < units_.size(); ++unit)
@@ -77,10 +125,11 @@ private:
   /// Whether the stream does something in each run of the unit; sync makes the barriers.
   bool isActive(size_t unit) const { return isSync() || !body(unit).empty(); }
 
+  bool isActive(const Round &round) const {
+    return std::any_of(round.units.begin(), round.units.end(), [&](int32_t unit) { return isActive(size_t(unit)); });
+  }
   bool takesPart() const {
-    return std::any_of(steps_.begin(), steps_.end(), [&](const Step &step) {
-      return step.runs > 0 && (!body(size_t(step.unit)).empty() || (isSync() && numRuns_ > 1));
-    });
+    return std::any_of(rounds_.begin(), rounds_.end(), [&](const Round &round) { return isActive(round); });
   }
 
   /// Instructions of a barrier.
@@ -91,58 +140,88 @@ private:
     return (waits + isa::kMaxWaits - 1) / isa::kMaxWaits + 3;
   }
 
-  /// A unit that several steps run is called where that is smaller than a copy in each.
+  /// A unit that stands in several places is called where that is smaller than a copy in each.
   void chooseCalls() {
-    std::vector<size_t> uses(units_.size(), 0);
-    for (const Step &step : steps_)
-      uses[size_t(step.unit)] += step.runs > 0;
+    std::vector<size_t> places(units_.size(), 0);
+    for (const Round &round : rounds_)
+      for (int32_t unit : round.units)
+        ++places[size_t(unit)];
     for (size_t unit = 0; unit < units_.size(); ++unit) {
       size_t size = body(unit).size() + barrierSize(unit);
-      isCalled_[unit] = isActive(unit) && uses[unit] * size > uses[unit] + size + 1;
+      isCalled_[unit] = isActive(unit) && places[unit] * size > places[unit] + size + 1;
     }
   }
 
-  void writeStep(const Step &step, int64_t first) {
-    size_t unit = size_t(step.unit);
-    if (!isActive(unit)) {
-      pendingRuns_ += step.runs;
+  void writeRound(const Round &round, int64_t first) {
+    if (!isActive(round)) {
+      pendingRuns_ += round.runs();
+      return;
+    }
+    int64_t end = first + round.runs();
+    bool isLast = end == numRuns_;
+    if (round.repeats == 1) {
+      for (size_t i = 0; i < round.units.size(); ++i)
+        writeRun(size_t(round.units[i]), isLast && i + 1 == round.units.size());
       return;
     }
     passBarriers();
-    int64_t end = first + step.runs;
-    bool isLast = end == numRuns_;
     uint32_t top = uint32_t(out_.size());
+    for (size_t i = 0; i + 1 < round.units.size(); ++i)
+      writeRun(size_t(round.units[i]), false);
+    size_t last = size_t(round.units.back());
+    if (!isLast) {
+      writeRun(last, false);
+      passBarriers();
+      writeBranch(isa::AluOp::Less, end, top);
+      return;
+    }
+    // Behind the program's last run there is neither a barrier nor a next run.
+    if (isActive(last) && isCalled_[last]) {
+      passBarriers();
+      if (round.units.size() == 1) {
+        writeCall(last);
+        if (round.repeats > 2)
+          writeBranch(isa::AluOp::Less, end - 1, top);
+        writeCall(last);
+        return;
+      }
+      // Each repetition but the last one leaves a number below that of the last run.
+      writeCall(last);
+      writeBranch(isa::AluOp::Less, end - 1, top);
+      return;
+    }
+    if (isActive(last)) {
+      passBarriers();
+      append(body(last));
+    }
+    pendingRuns_ += !isSync();
+    size_t exit = out_.size();
+    writeBranch(isa::AluOp::GreaterEqual, end - (isSync() ? 1 : pendingRuns_), 0);
+    if (isSync())
+      writeBarrier(last);
+    else
+      passBarriers();
+    writeControl(isa::Opcode::Branch).target = top;
+    out_[exit].target = uint32_t(out_.size());
+  }
+
+  void writeRun(size_t unit, bool isLast) {
+    if (!isActive(unit)) {
+      ++pendingRuns_;
+      return;
+    }
+    passBarriers();
     if (isCalled_[unit]) {
-      // The last run of the program returns without a barrier and without moving on to a next run: it has a call of its
-      // own.
-      int64_t inLoop = step.runs - (isLast && step.runs > 1);
       writeCall(unit);
-      if (inLoop > 1)
-        writeBranch(isa::AluOp::Less, first + inLoop, top);
-      if (inLoop < step.runs)
-        writeCall(unit);
       return;
     }
     append(body(unit));
-    if (step.runs == 1) {
-      if (isLast)
-        return;
-      if (isSync())
-        writeBarrier(unit);
-      else
-        ++pendingRuns_;
-      return;
-    }
-    size_t exit = out_.size();
     if (isLast)
-      writeBranch(isa::AluOp::GreaterEqual, end - 1, 0);
-    writeBarrier(unit);
-    if (isLast) {
-      writeControl(isa::Opcode::Branch).target = top;
-      out_[exit].target = uint32_t(out_.size());
-    } else {
-      writeBranch(isa::AluOp::Less, end, top);
-    }
+      return;
+    if (isSync())
+      writeBarrier(unit);
+    else
+      ++pendingRuns_;
   }
 
   void writeCalledUnit(size_t unit) {
@@ -158,10 +237,7 @@ private:
     writeControl(isa::Opcode::Return);
   }
 
-  size_t lastUnit() const {
-    auto last = std::find_if(steps_.rbegin(), steps_.rend(), [](const Step &step) { return step.runs > 0; });
-    return size_t(last->unit);
-  }
+  size_t lastUnit() const { return size_t(rounds_.back().units.back()); }
 
   void append(const isa::Stream &body) {
     uint32_t offset = uint32_t(out_.size());
@@ -235,7 +311,7 @@ private:
   }
 
   const std::vector<Unit> &units_;
-  std::span<const Step> steps_;
+  const std::vector<Round> &rounds_;
   int64_t numRuns_;
   int32_t gate_;
   int index_;
@@ -321,8 +397,9 @@ Expected<isa::Program> link(std::span<StructuredProgram> units, std::span<const 
       if (!stream.empty())
         stream.pop_back();
   int32_t gate = out.numSemaphores++;
+  std::vector<Round> rounds = roundsOf(steps);
   for (int stream = 0; stream < isa::kNumStreams; ++stream) {
-    StreamLinker linker(linked, steps, out.numRuns, gate, stream, (*result)[stream]);
+    StreamLinker linker(linked, rounds, out.numRuns, gate, stream, (*result)[stream]);
     linker.run();
     out.numCalledUnits[stream] = linker.numCalledUnits();
   }

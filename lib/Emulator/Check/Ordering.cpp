@@ -113,6 +113,12 @@ bool Ordering::gainFrom(uint32_t waiter, const ExecutedWait &wait, int32_t *know
     return false;
   const Executed &waiting = order_[waiter];
   const Epoch &epoch = epochs_[wait.semaphore][wait.epoch];
+  // Unless something else orders the wait behind the clear, what was counted before the clear may have satisfied it.
+  if (epoch.clearedBy >= 0) {
+    const Executed &clear = order_[size_t(epoch.clearedBy)];
+    if (waiting.stream != clear.stream && knowledge[kIssued + clear.stream] < clear.position)
+      return false;
+  }
   const int64_t value = int64_t(wait.value) - epoch.base;
   bool changed = false;
   // How much each stream can have added before the wait is passed.

@@ -3,7 +3,8 @@
 //
 // Two events per dynamic instruction: its waits have been passed, and it is complete. The order between events is the
 // least fixpoint of: stream order of passing; retirement in order on an engine; a count of an engine's semaphore proves
-// its updates; a count of a DMA semaphore proves a transfer if the increments that can occur without it are too few.
+// its updates; a count of a DMA semaphore proves a transfer if the increments that can occur without it are too few. A
+// wait on a semaphore that was cleared proves nothing before it is known to come after the clear.
 
 #include "HappensBefore.h"
 
@@ -81,7 +82,7 @@ private:
           if (code.opcode == isa::Opcode::SemaphoreRangeClear)
             for (uint32_t s = 0; s < code.target; ++s) {
               semaphores[code.immediate + s] = 0;
-              ++epochs[code.immediate + s];
+              clears_[{code.immediate + int(s), ++epochs[code.immediate + s]}] = operations_.size();
             }
           if (code.update.op != isa::UpdateOp::None) {
             op.updateEpoch = epochs[code.update.semaphore];
@@ -148,8 +149,12 @@ private:
 
   void proveWait(std::vector<Word> &next, size_t waiter, size_t w) {
     auto [semaphore, value] = operations_[waiter].waits[w];
-    auto found = updates_.find({semaphore, operations_[waiter].waitEpochs[w]});
+    int epoch = operations_[waiter].waitEpochs[w];
+    auto found = updates_.find({semaphore, epoch});
     if (value <= 0 || found == updates_.end())
+      return;
+    // Unless something else orders it behind the clear, what was counted before may have satisfied it.
+    if (epoch > 0 && !knows(next, waiter, passed(clears_.at({semaphore, epoch}))))
       return;
     const std::vector<size_t> &updates = found->second;
     if (!operations_[updates[0]].isTransfer) {
@@ -245,6 +250,7 @@ private:
   const CheckOptions &options_;
   std::vector<Operation> operations_;
   std::map<std::pair<int, int>, std::vector<size_t>> updates_; // (semaphore, epoch)
+  std::map<std::pair<int, int>, size_t> clears_;               // what began the epoch
   size_t words_ = 0;
   std::vector<Word> order_;                 // per event, the events before it
   std::vector<std::vector<size_t>> proven_; // per operation, events its waits prove

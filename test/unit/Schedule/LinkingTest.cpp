@@ -115,6 +115,28 @@ TEST(Linking, ALoopOfRunsIsStoredOnce) {
   }
 }
 
+/// Two units in turn are a loop around both.
+TEST(Linking, RepeatedSequencesAreALoop) {
+  for (bool withTail : {false, true}) {
+    std::vector<StructuredProgram> units;
+    units.push_back(tileUnit(0, 8));
+    units.push_back(tileUnit(1, 9));
+    std::vector<Step> steps;
+    for (int i = 0; i < 12; ++i)
+      steps.insert(steps.end(), {{0, 1}, {1, 1}});
+    if (withTail)
+      steps.push_back({1, 1});
+    LinkReport report;
+    isa::Program program = mustLink(units, steps, &report);
+    EXPECT_EQ(countOf(streamOf(program, Engine::Vector), Opcode::TensorCopy), 17);
+    EXPECT_EQ(report.numRuns, 24 + withTail);
+    Layout layout(std::vector<VariableInfo>(26, VariableInfo{256, -1}));
+    for (int run = 0; run < report.numRuns; ++run)
+      layout.bindings.push_back({run, run});
+    EXPECT_EQ(findHazard(program, layout), "");
+  }
+}
+
 /// A stream without instructions in many runs passes their barriers together.
 TEST(Linking, IdleStreamsWaitOnce) {
   std::vector<StructuredProgram> units;

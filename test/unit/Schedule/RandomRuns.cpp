@@ -31,14 +31,19 @@ public:
     for (int i = 0; i < numUnits; ++i)
       drawUnit(i);
     int numSteps = 1 + pick(options_.maxSteps);
-    for (int i = 0; i < numSteps; ++i) {
+    while (int(out_.steps.size()) < numSteps) {
+      if (pick(3) == 0) {
+        drawRounds(numUnits);
+        continue;
+      }
       Step step;
       step.unit = pick(numUnits);
       step.runs = pick(8) == 0 ? 0 : 1 + pick(options_.maxRuns);
       out_.steps.push_back(step);
+    }
+    for (const Step &step : out_.steps)
       for (int r = 0; r < step.runs; ++r)
         bind(step.unit);
-    }
     return std::move(out_);
   }
 
@@ -98,6 +103,17 @@ private:
     for (auto &[group, own] : byGroup)
       list.push_back(std::move(own));
     out_.units.push_back(std::move(unit));
+  }
+
+  /// A sequence of single runs, several times.
+  void drawRounds(int numUnits) {
+    std::vector<Step> round;
+    int length = 2 + pick(2);
+    for (int i = 0; i < length; ++i)
+      round.push_back({pick(numUnits), 1});
+    int repeats = 2 + pick(2);
+    for (int i = 0; i < repeats; ++i)
+      out_.steps.insert(out_.steps.end(), round.begin(), round.end());
   }
 
   void bind(int unit) {
