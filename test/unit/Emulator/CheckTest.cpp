@@ -320,6 +320,42 @@ TEST(Check, P6ClearMustBeOrdered) {
   }
 }
 
+/// What was counted before a clear satisfies a wait that is meant for what comes after it, unless something keeps the
+/// wait back.
+TEST(Check, WaitMaySeeTheCountBeforeAClear) {
+  for (bool ordered : {false, true}) {
+    ProgramTester tester;
+    const int in = tester.addVariable("in", 2 * kTileBytes), out = tester.addVariable("out", kTileBytes);
+    tester.neff->variables[out].kind = neff::Variable::Kind::Output;
+    for (int64_t i = 0; i < 2 * kTileBytes / 4; ++i)
+      tester.data<float>(in)[i] = float(i);
+    tester.load(Engine::Gpsimd, buffer(0), in).update = increment(20);
+    Instruction &wait = tester.control(Engine::Sync, Opcode::Nop);
+    waitFor(wait, atLeast(20, 16));
+    Instruction &clear = tester.control(Engine::Sync, Opcode::SemaphoreRangeClear);
+    clear.immediate = 20;
+    clear.target = 1;
+    tester.control(Engine::Sync, Opcode::Nop).update = increment(2);
+    Instruction &second = tester.load(Engine::Gpsimd, buffer(0), in, kTileBytes);
+    waitFor(second, atLeast(2, 1));
+    second.update = increment(20);
+    Instruction use;
+    use.opcode = Opcode::Activation;
+    use.tiles[0] = buffer(1);
+    use.tiles[1] = buffer(0);
+    if (ordered)
+      waitFor(use, atLeast(2, 1));
+    waitFor(use, atLeast(20, 16));
+    use.update = increment(3);
+    tester.add(Engine::Scalar, use);
+    waitFor(tester.store(Engine::Scalar, out, buffer(1)), atLeast(3, 1));
+    const CheckResult result = check(tester);
+    EXPECT_EQ(hasHazard(result, Hazard::Kind::SemaphoreReuse), !ordered) << messages(result);
+    EXPECT_EQ(hasHazard(result, Hazard::Kind::Race), !ordered) << messages(result);
+    EXPECT_EQ(differsUnderAdversary(tester, out, 40), !ordered);
+  }
+}
+
 /// P13: a ring of stores where each trigger waits only for the one before; needs the two extra facts.
 TEST(Check, P13RingOfStores) {
   ProgramTester tester;
