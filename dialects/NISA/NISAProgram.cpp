@@ -5,7 +5,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
-#include "dialects/Neuron/NeuronDialect.h"
+#include "dialects/Neuron/NeuronOps.h"
 #include "neuron/Isa/InstructionTable.h"
 
 using namespace mlir;
@@ -17,33 +17,119 @@ namespace {
 
 class ProgramBuilder {
 public:
-  explicit ProgramBuilder(func::FuncOp function) : function(function) {}
+  explicit ProgramBuilder(func::FuncOp main) : main(main) {}
 
   FailureOr<ProgramView> run() {
-    for (Type type : function.getArgumentTypes())
-      if (!isa<MemRefType>(type))
-        return function.emitOpError() << "expected HBM buffers as arguments but got " << type;
-    addVariables();
-    for (Operation &op : function.getBody().front()) {
-      auto kernel = dyn_cast<KernelOp>(op);
-      if (!kernel)
+    if (failed(checkArguments(main)))
+      return failure();
+    SmallVector<func::FuncOp> layers;
+    for (auto call : main.getOps<::mlir::neuron::CallOp>()) {
+      auto layer = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+      if (!layer)
+        return call.emitOpError() << "expected a function of the module but got @" << call.getCallee();
+      if (llvm::is_contained(layers, layer))
         continue;
-      schedule::Kernel target;
-      target.name = kernel.getSymName().str();
-      if (failed(addBlock(kernel.getBody().front(), target.body)))
+      if (failed(checkArguments(layer)))
         return failure();
-      view.program.kernels.push_back(std::move(target));
+      layers.push_back(layer);
     }
+    addArguments();
+    main.walk([&](memref::AllocOp alloc) { addVariable(alloc.getResult()); });
+    for (func::FuncOp layer : layers)
+      layer.walk([&](memref::AllocOp alloc) { addVariable(alloc.getResult()); });
+    for (func::FuncOp layer : layers)
+      if (failed(addLayer(layer)))
+        return failure();
+    if (failed(addMain()))
+      return failure();
+    for (schedule::StructuredProgram &unit : view.units)
+      unit.variables = variables;
     return std::move(view);
   }
 
 private:
-  void addVariables() {
+  static LogicalResult checkArguments(func::FuncOp function) {
+    for (Type type : function.getArgumentTypes())
+      if (!isa<MemRefType>(type))
+        return function.emitOpError() << "expected HBM buffers as arguments but got " << type;
+    return success();
+  }
+
+  LogicalResult addKernel(KernelOp kernel, schedule::StructuredProgram &unit) {
+    schedule::Kernel target;
+    target.name = kernel.getSymName().str();
+    if (failed(addBlock(kernel.getBody().front(), target.body)))
+      return failure();
+    unit.kernels.push_back(std::move(target));
+    return success();
+  }
+
+  LogicalResult addLayer(func::FuncOp layer) {
+    schedule::StructuredProgram unit;
+    unit.firstParameter = view.parameterBytes.size();
+    unit.parameters.resize(layer.getNumArguments());
+    for (BlockArgument argument : layer.getArguments()) {
+      parameterOf[argument] = view.parameterBytes.size();
+      view.parameterBytes.push_back(bytesOf(argument));
+      unit.parameters[argument.getArgNumber()].bytes = bytesOf(argument);
+    }
+    for (Operation &op : layer.getBody().front()) {
+      if (isa<::mlir::neuron::CallOp>(op))
+        return op.emitOpError() << "expected no call in a function that is called itself";
+      if (auto kernel = dyn_cast<KernelOp>(op); kernel && failed(addKernel(kernel, unit)))
+        return failure();
+    }
+    unitOf[layer.getName()] = view.units.size();
+    view.units.push_back(std::move(unit));
+    return success();
+  }
+
+  LogicalResult addMain() {
+    schedule::StructuredProgram unit;
+    auto finishUnit = [&] {
+      if (unit.kernels.empty())
+        return;
+      view.steps.push_back({static_cast<int32_t>(view.units.size()), 1});
+      view.runs.emplace_back();
+      view.units.push_back(std::move(unit));
+      unit = {};
+    };
+    for (Operation &op : main.getBody().front()) {
+      if (auto kernel = dyn_cast<KernelOp>(op)) {
+        if (failed(addKernel(kernel, unit)))
+          return failure();
+        continue;
+      }
+      auto call = dyn_cast<::mlir::neuron::CallOp>(op);
+      if (!call)
+        continue;
+      finishUnit();
+      int32_t callee = unitOf.lookup(call.getCallee());
+      if (!view.steps.empty() && view.steps.back().unit == callee)
+        ++view.steps.back().runs;
+      else
+        view.steps.push_back({callee, 1});
+      ProgramView::Run &run = view.runs.emplace_back();
+      run.firstParameter = view.units[callee].firstParameter;
+      for (Value operand : call.getOperands())
+        run.variables.push_back(variableOf.lookup(operand));
+    }
+    finishUnit();
+    // A program without kernels is still one.
+    if (view.units.empty()) {
+      view.units.emplace_back();
+      view.steps.push_back({0, 1});
+      view.runs.emplace_back();
+    }
+    return success();
+  }
+
+  void addArguments() {
     llvm::StringMap<unsigned> byName;
     SmallVector<unsigned> variableOfArgument;
-    for (BlockArgument argument : function.getArguments()) {
+    for (BlockArgument argument : main.getArguments()) {
       unsigned index = argument.getArgNumber();
-      auto name = function.getArgAttrOfType<StringAttr>(index, ::mlir::neuron::attribute::kName);
+      auto name = main.getArgAttrOfType<StringAttr>(index, ::mlir::neuron::attribute::kName);
       if (name)
         if (auto it = byName.find(name.getValue()); it != byName.end()) {
           variableOf[argument] = it->second;
@@ -55,12 +141,11 @@ private:
       variableOfArgument.push_back(id);
       if (name)
         byName[name.getValue()] = id;
-      if (auto alias = function.getArgAttrOfType<IntegerAttr>(index, ::mlir::neuron::attribute::kAliasOf)) {
+      if (auto alias = main.getArgAttrOfType<IntegerAttr>(index, ::mlir::neuron::attribute::kAliasOf)) {
         unsigned other = variableOfArgument[alias.getInt()];
-        view.program.variables[id].aliasGroup = view.program.variables[other].aliasGroup = other;
+        variables[id].aliasGroup = variables[other].aliasGroup = other;
       }
     }
-    function.walk([&](memref::AllocOp alloc) { addVariable(alloc.getResult()); });
   }
 
   static int64_t bytesOf(Value buffer) {
@@ -69,7 +154,7 @@ private:
   }
 
   void grow(unsigned id, Value buffer) {
-    view.program.variables[id].bytes = std::max(view.program.variables[id].bytes, bytesOf(buffer));
+    variables[id].bytes = std::max(variables[id].bytes, bytesOf(buffer));
   }
 
   unsigned addVariable(Value buffer) {
@@ -78,7 +163,7 @@ private:
     variableOf[buffer] = id;
     schedule::VariableInfo info;
     info.bytes = bytesOf(buffer);
-    view.program.variables.push_back(info);
+    variables.push_back(info);
     return id;
   }
 
@@ -115,10 +200,12 @@ private:
     for (SlotBuffer slot : getSlotBuffers(op)) {
       if (getSpace(slot.buffer) == ::mlir::neuron::MemorySpace::Hbm) {
         unsigned side = slot.slot == 0 ? 0 : 1;
-        auto variable = variableOf.find(slot.buffer);
-        if (variable == variableOf.end())
+        if (auto variable = variableOf.find(slot.buffer); variable != variableOf.end())
+          instruction.code.hbm[side].variable = variable->second;
+        else if (auto parameter = parameterOf.find(slot.buffer); parameter != parameterOf.end())
+          instruction.code.hbm[side].variable = isa::kParameterFlag | parameter->second;
+        else
           return op->emitOpError() << "expected HBM buffers that are arguments of the function or memref.alloc";
-        instruction.code.hbm[side].variable = variable->second;
         for (int64_t stride : cast<HbmPatternAttr>(tiles[slot.slot]).getIvStrides())
           instruction.hbmTerms[side].push_back({loopOf.lookup(op->getOperand(nextIv++)), stride});
         continue;
@@ -138,9 +225,11 @@ private:
     return success();
   }
 
-  func::FuncOp function;
+  func::FuncOp main;
   ProgramView view;
-  llvm::DenseMap<Value, unsigned> variableOf;
+  std::vector<schedule::VariableInfo> variables;
+  llvm::StringMap<int32_t> unitOf;
+  llvm::DenseMap<Value, unsigned> variableOf, parameterOf;
   llvm::DenseMap<Value, schedule::LoopId> loopOf;
   schedule::LoopId nextLoop = 0;
 };
@@ -148,3 +237,13 @@ private:
 } // namespace
 
 FailureOr<ProgramView> mlir::nisa::buildProgram(func::FuncOp function) { return ProgramBuilder(function).run(); }
+
+SmallVector<func::FuncOp> mlir::nisa::findPrograms(ModuleOp module) {
+  llvm::DenseSet<StringRef> called;
+  module.walk([&](::mlir::neuron::CallOp call) { called.insert(call.getCallee()); });
+  SmallVector<func::FuncOp> programs;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!called.contains(function.getName()))
+      programs.push_back(function);
+  return programs;
+}

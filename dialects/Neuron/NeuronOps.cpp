@@ -5,6 +5,8 @@
 
 #include "dialects/Neuron/NeuronOps.h"
 
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
 #include "mlir/IR/OpImplementation.h"
 
 using namespace mlir;
@@ -493,6 +495,27 @@ LogicalResult KernelOp::verify() {
     return WalkResult::advance();
   });
   return failure(walk.wasInterrupted());
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(*this, getCalleeAttr());
+  if (!callee || callee->isAncestor(*this))
+    return emitOpError() << "call_c1: expected another function of the module but got @" << getCallee();
+  if (!llvm::equal(callee.getArgumentTypes(), getOperandTypes()) ||
+      !llvm::equal(callee.getResultTypes(), getResultTypes()))
+    return emitOpError() << "call_c1: expected operands and results of the types of @" << getCallee() << ", which is "
+                         << callee.getFunctionType();
+  bool isTiled = llvm::any_of(getOperandTypes(), llvm::IsaPred<MemRefType>);
+  if (isTiled)
+    return success();
+  if (!getStrides() || getStrides()->size() != getNumOperands())
+    return emitOpError() << "call_c2: expected the strides of " << getNumOperands() << " operands";
+  for (unsigned i = 0; i < getNumOperands(); ++i)
+    if ((*getStrides())[i] != callee.getArgAttr(i, attribute::kStrides))
+      return emitOpError() << "call_c2: expected operand " << i << " to be read with the strides "
+                           << callee.getArgAttr(i, attribute::kStrides) << " of @" << getCallee() << " but got "
+                           << (*getStrides())[i];
+  return success();
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//

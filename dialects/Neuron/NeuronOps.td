@@ -5,6 +5,7 @@
 #define NEURON_OPS_TD
 
 include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/Neuron/NeuronEnums.td"
@@ -263,6 +264,27 @@ def Neuron_KernelOp : Neuron_Op<"kernel", [SingleBlock, AutomaticAllocationScope
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+}
+
+def Neuron_CallOp : Neuron_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "one run of another function of the module";
+  let description = [{
+    Layers that differ only in their operands are one function, which is compiled and stored once. Tensor form (up to the
+    kernels phase): a function of tensors. Tiled form: operands are the HBM buffers of the callee's arguments, inputs first,
+    then outputs; nothing of a call runs beside what comes before or after it.
+
+    `call_c1`: the callee is a function of the same module other than the caller, and operands and results have its types.
+    `call_c2`: in tensor form, `strides` are those that the callee's arguments are read with.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyTypeOf<[Neuron_Tensor, Neuron_HbmBuffer]>>:$operands,
+                       OptionalAttr<ArrayAttr>:$strides);
+  let results = (outs Variadic<Neuron_Tensor>:$outputs);
+  let assemblyFormat = "$callee `(` $operands `)` attr-dict `:` functional-type($operands, $outputs)";
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<int64_t> getStridesOf(unsigned operand) {
+      return ::mlir::cast<::mlir::DenseI64ArrayAttr>((*getStrides())[operand]).asArrayRef();
+    }
+  }];
 }
 
 def Neuron_YieldOp : Neuron_PureOp<"yield", [Terminator]> {

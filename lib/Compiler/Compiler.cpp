@@ -16,6 +16,7 @@
 #include "mlir/Pass/PassManager.h"
 
 #include "dialects/NISA/NISADialect.h"
+#include "dialects/NISA/NISAProgram.h"
 #include "dialects/Neuron/NeuronOps.h"
 #include "neuron/Graph/GraphReader.h"
 #include "neuron/Neff/Neff.h"
@@ -195,13 +196,12 @@ public:
       return true;
     }
     return timed(Phase::Emit, [&] {
-      auto functions = module->getOps<func::FuncOp>();
       ::mlir::neuron::EmitOptions emit;
       emit.target = target;
       emit.name = module->getName().value_or("graph").str();
       emit.compilerVersion = compilerVersion();
       emit.nodePositions = nodePositions(*module);
-      FailureOr<neff::Neff> program = ::mlir::neuron::emitProgram(*functions.begin(), emit);
+      FailureOr<neff::Neff> program = ::mlir::neuron::emitProgram(nisa::findPrograms(*module).front(), emit);
       if (failed(program))
         return false;
       describe(*program);

@@ -5,7 +5,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include "dialects/Neuron/NeuronDialect.h"
+#include "dialects/NISA/NISAProgram.h"
+#include "dialects/Neuron/NeuronOps.h"
 #include "passes/Import/Import.h"
 
 using namespace mlir;
@@ -75,17 +76,7 @@ LogicalResult findTarget(ModuleOp module, Entry &entry) {
   return success();
 }
 
-/// What the contracts of the phases take for granted.
-LogicalResult verifyForm(ModuleOp module, Phase phase) {
-  func::FuncOp function;
-  for (Operation &op : *module.getBody()) {
-    auto other = dyn_cast<func::FuncOp>(op);
-    if (!other || function)
-      return op.emitError() << "expected one function and nothing else in the module";
-    function = other;
-  }
-  if (!function)
-    return module.emitError() << "expected a function in the module";
+LogicalResult verifyFunction(func::FuncOp function, Phase phase) {
   if (!function.getBody().hasOneBlock())
     return function.emitError() << "expected a function with one block but got " << function.getBody().getBlocks().size();
   bool isTensors = phase <= Phase::Tile;
@@ -96,6 +87,36 @@ LogicalResult verifyForm(ModuleOp module, Phase phase) {
       return function.emitError() << "expected " << (isTensors ? "tensors of static shape" : "HBM buffers of rank 1")
                                   << " as arguments and results at the entry of phase " << phaseName(phase) << " but got "
                                   << type;
+  }
+  return success();
+}
+
+/// What the contracts of the phases take for granted. Beside the program a module may have layers that it calls, which
+/// call nothing and replace no arguments.
+LogicalResult verifyForm(ModuleOp module, Phase phase) {
+  for (Operation &op : *module.getBody()) {
+    auto function = dyn_cast<func::FuncOp>(op);
+    if (!function)
+      return op.emitError() << "expected functions and nothing else in the module";
+    if (failed(verifyFunction(function, phase)))
+      return failure();
+  }
+  SmallVector<func::FuncOp> programs = nisa::findPrograms(module);
+  if (programs.size() != 1)
+    return module.emitError() << "expected one function that no other one calls in the module but got " << programs.size();
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function == programs.front())
+      continue;
+    WalkResult calls = function.walk([](::mlir::neuron::CallOp call) {
+      call.emitOpError() << "expected no call in a function that is called itself";
+      return WalkResult::interrupt();
+    });
+    if (calls.wasInterrupted())
+      return failure();
+    for (unsigned k = 0; k < function.getNumResults(); ++k)
+      if (function.getResultAttr(k, attribute::kAliasOf))
+        return function.emitError() << "expected no result of a called function to replace an argument but result " << k
+                                    << " does";
   }
   return success();
 }

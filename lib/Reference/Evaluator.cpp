@@ -96,6 +96,8 @@ private:
   Status operation(Operation *op) {
     if (auto kernel = dyn_cast<KernelOp>(op))
       return evaluateKernel(kernel);
+    if (auto call = dyn_cast<CallOp>(op))
+      return evaluateCall(call);
     if (auto attention = dyn_cast<AttentionOp>(op))
       return evaluateAttention(attention);
     if (isElementwise(op))
@@ -135,6 +137,21 @@ private:
       return results.error();
     for (auto [k, tensor] : llvm::enumerate(*results))
       bind(kernel.getResult(k), std::move(tensor));
+    return Status::success();
+  }
+
+  Status evaluateCall(CallOp call) {
+    auto callee = call->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(call.getCallee());
+    if (!callee)
+      return Error(ErrorKind::InvalidInput, cat("expected a function @", call.getCallee().str()));
+    std::vector<HostTensor> operands;
+    for (Value operand : call.getOperands())
+      operands.push_back(get(operand));
+    Expected<std::vector<HostTensor>> results = Evaluator().run(callee, std::move(operands));
+    if (!results)
+      return results.error();
+    for (auto [k, tensor] : llvm::enumerate(*results))
+      bind(call.getResult(k), std::move(tensor));
     return Status::success();
   }
 

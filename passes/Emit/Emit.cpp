@@ -10,7 +10,7 @@
 
 #include "dialects/NISA/NISAProgram.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "neuron/Schedule/Synchronisation.h"
+#include "neuron/Schedule/Linking.h"
 
 using namespace mlir;
 using namespace mlir::neuron;
@@ -24,29 +24,33 @@ class Emitter {
 public:
   Emitter(func::FuncOp function, const EmitOptions &options) : function(function), options(options) {}
 
-  FailureOr<neff::Neff> run(schedule::ProjectionReport *report) {
+  FailureOr<neff::Neff> run() {
     FailureOr<nisa::ProgramView> built = nisa::buildProgram(function);
     if (failed(built))
       return failure();
     result.name = options.name;
     result.target = options.target;
     result.compilerVersion = options.compilerVersion;
+    // Only the caller draws random numbers.
     if (auto increment = function->getAttrOfType<IntegerAttr>(attribute::kRngIncrement))
       result.rngIncrement = increment.getInt();
     for (auto [index, variable] : llvm::enumerate(built->variables))
-      addVariable(variable, built->program.variables[index].bytes);
-    for (schedule::Kernel &kernel : built->program.kernels)
-      addDebug(kernel.body, kernel.name, built->instructions);
-    schedule::SynchronisationReport synchronisation;
-    ::neuroncore::Status status = schedule::synchronise(built->program, {}, &synchronisation);
-    if (!status)
-      return function.emitError() << "synchronisation: " << status.error().message();
-    ::neuroncore::Expected<isa::Program> streams = schedule::project(built->program, {}, report);
+      addVariable(variable, built->units.front().variables[index].bytes);
+    for (schedule::StructuredProgram &unit : built->units)
+      for (schedule::Kernel &kernel : unit.kernels)
+        addDebug(kernel.body, kernel.name, built->instructions);
+    schedule::LinkReport report;
+    ::neuroncore::Expected<isa::Program> streams = schedule::link(built->units, built->steps, {}, {}, &report);
     if (!streams)
-      return function.emitError() << "projection: " << streams.error().message();
+      return function.emitError() << "program: " << streams.error().message();
     result.program = std::move(*streams);
-    result.semaphores = synchronisation.numSemaphores;
-    function.walk([&](nisa::AllocOp alloc) {
+    result.semaphores = report.numSemaphores;
+    if (!built->parameterBytes.empty()) {
+      result.parameterBytes.assign(built->parameterBytes.begin(), built->parameterBytes.end());
+      for (const nisa::ProgramView::Run &run : built->runs)
+        result.runs.push_back({static_cast<uint32_t>(run.firstParameter), {run.variables.begin(), run.variables.end()}});
+    }
+    function->getParentOfType<ModuleOp>().walk([&](nisa::AllocOp alloc) {
       int64_t end = int64_t(alloc.getAddress().value_or(0)) + cast<MemRefType>(alloc.getType()).getDimSize(1);
       int64_t &used = nisa::getSpace(alloc.getResult()) == MemorySpace::Psum ? result.psumBytesPerPartition
                                                                             : result.sbufBytesPerPartition;
@@ -171,7 +175,6 @@ private:
 
 } // namespace
 
-FailureOr<neff::Neff> mlir::neuron::emitProgram(func::FuncOp function, const EmitOptions &options,
-                                                schedule::ProjectionReport *report) {
-  return Emitter(function, options).run(report);
+FailureOr<neff::Neff> mlir::neuron::emitProgram(func::FuncOp function, const EmitOptions &options) {
+  return Emitter(function, options).run();
 }

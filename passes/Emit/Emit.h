@@ -9,7 +9,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "neuron/Neff/Neff.h"
-#include "neuron/Schedule/Projection.h"
 
 namespace mlir::neuron {
 
@@ -21,10 +20,9 @@ struct EmitOptions {
   llvm::StringMap<uint32_t> nodePositions;
 };
 
-/// Projects a scheduled function onto five streams and collects what a NEFF holds. Requires the contract of the schedule
-/// phase; errors are reported through the function's diagnostics.
-FailureOr<::neuroncore::neff::Neff> emitProgram(func::FuncOp function, const EmitOptions &options,
-                                                ::neuroncore::schedule::ProjectionReport *report = nullptr);
+/// Projects a scheduled function, and those it calls, onto five streams and collects what a NEFF holds. Requires the
+/// contract of the schedule phase; errors are reported through the function's diagnostics.
+FailureOr<::neuroncore::neff::Neff> emitProgram(func::FuncOp function, const EmitOptions &options);
 
 } // namespace mlir::neuron
 

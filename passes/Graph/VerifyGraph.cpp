@@ -19,7 +19,8 @@ constexpr int64_t kMaxRank = 8;
 
 bool isWholeTensorOp(Operation *op) {
   return isElementwise(op) || isView(op) || isa<GatherOp, ScatterOp>(op) ||
-         isa<ConstantOp, IotaOp, RandomOp, ReduceOp, ArgReduceOp, ScanOp, ConcatOp, InsertOp, ContractOp, AttentionOp>(op);
+         isa<ConstantOp, IotaOp, RandomOp, ReduceOp, ArgReduceOp, ScanOp, ConcatOp, InsertOp, ContractOp, AttentionOp,
+             CallOp>(op);
 }
 
 /// Sorted by stride, each dimension reaches past all smaller ones.

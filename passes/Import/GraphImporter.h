@@ -19,7 +19,10 @@ namespace mlir::neuron {
 class GraphImporter {
 public:
   GraphImporter(const ::neuron::graph::GraphDef &graph, MLIRContext *context);
-  FailureOr<OwningOpRef<ModuleOp>> run();
+  /// Appends the graph to the module as a function of this name. Call nodes name functions that are there already.
+  LogicalResult run(ModuleOp module, StringRef name);
+  /// Whether a layer wants random numbers: each run would draw the same ones.
+  bool drawsInLayer() const { return layerDraws; }
 
   //===-- For NodeImporter -----------------------------------------------------------------------------------------===//
 
@@ -39,10 +42,12 @@ public:
 
 private:
   Location locationOf(int node);
-  LogicalResult importArguments(SmallVectorImpl<DictionaryAttr> &attributes);
+  LogicalResult importArguments(StringRef name, SmallVectorImpl<DictionaryAttr> &attributes);
   void importConstants();
   void importNode(int index);
   void importNode(const ::neuron::graph::Node &node, Location loc);
+  void importCall(const ::neuron::graph::Node &node, Location loc);
+  bool isSupported(const ::neuron::graph::Node &node);
   LogicalResult importOutputs();
   void emitFrames(InFlightDiagnostic &diagnostic, int node);
   DictionaryAttr argumentAttributes(StringRef name, StringRef role, ArrayRef<int64_t> strides, int64_t offset);
@@ -50,7 +55,7 @@ private:
   const ::neuron::graph::GraphDef &graph;
   MLIRContext *context;
   OpBuilder builder;
-  OwningOpRef<ModuleOp> module;
+  ModuleOp module;
   func::FuncOp function;
   bool failed = false;
   int currentNode = -1;
@@ -63,6 +68,7 @@ private:
   llvm::DenseMap<int, unsigned> argumentOfInput;
   Value parametersF32, parametersI64, rngState;
   int64_t randomIncrements = 0;
+  bool layerDraws = false;
 };
 
 /// Strides in elements, row-major when the type records none.

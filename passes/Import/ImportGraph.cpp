@@ -12,6 +12,7 @@
 #include "mlir/IR/Verifier.h"
 #include "passes/Import/Foreach.h"
 #include "passes/Import/GraphImporter.h"
+#include "passes/Import/Layers.h"
 
 using namespace mlir;
 using namespace mlir::neuron;
@@ -33,6 +34,8 @@ static SmallVector<int64_t> sizesOf(const RecordedType &type) {
 }
 
 /// As PyTorch spells it.
+static constexpr StringLiteral kMainName = "main";
+
 static std::string typeName(ScalarType type) { return StringRef(::neuron::graph::ScalarType_Name(type)).lower(); }
 
 GraphImporter::GraphImporter(const GraphDef &graph, MLIRContext *context)
@@ -128,7 +131,7 @@ DictionaryAttr GraphImporter::argumentAttributes(StringRef name, StringRef role,
   return attributes.getDictionary(context);
 }
 
-LogicalResult GraphImporter::importArguments(SmallVectorImpl<DictionaryAttr> &attributes) {
+LogicalResult GraphImporter::importArguments(StringRef name, SmallVectorImpl<DictionaryAttr> &attributes) {
   SmallVector<Type> argumentTypes;
   SmallVector<Location> argumentLocations;
   unsigned parameters = 0;
@@ -168,9 +171,10 @@ LogicalResult GraphImporter::importArguments(SmallVectorImpl<DictionaryAttr> &at
     argumentLocations.append({loc, loc});
   }
 
-  module = ModuleOp::create(UnknownLoc::get(context), graph.name().empty() ? StringRef("graph") : graph.name());
-  builder.setInsertionPointToEnd(module->getBody());
-  function = func::FuncOp::create(builder, UnknownLoc::get(context), "main", builder.getFunctionType(argumentTypes, {}));
+  builder.setInsertionPointToEnd(module.getBody());
+  function = func::FuncOp::create(builder, UnknownLoc::get(context), name, builder.getFunctionType(argumentTypes, {}));
+  if (name != kMainName)
+    function.setPrivate();
   Block *body = builder.createBlock(&function.getBody(), {}, argumentTypes, argumentLocations);
   builder.setInsertionPointToEnd(body);
 
@@ -233,7 +237,11 @@ Value GraphImporter::parameter(unsigned index, bool asFloat, Location loc) {
 
 Value GraphImporter::nextRandomState(int64_t &increment) {
   increment = randomIncrements++;
-  return rngState;
+  if (function.getName() == kMainName)
+    return rngState;
+  layerDraws = true; // what is imported here is thrown away
+  auto type = RankedTensorType::get({2}, builder.getI64Type());
+  return ConstantOp::create(builder, function.getLoc(), type, 0.0);
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//
@@ -332,8 +340,16 @@ static bool refersToUndefined(const Argument &argument, const llvm::DenseMap<uin
   return false;
 }
 
+/// The layer that a call node names, or an empty text. Graphs from outside have no such operators.
+static std::string calleeOf(const Node &node) {
+  StringRef op = node.op();
+  return op.consume_front(kCallPrefix) ? ("layer" + op).str() : std::string();
+}
+
 /// Whether there is an importer, of the operator or of what its elements are.
-static bool isSupported(const Node &node) {
+bool GraphImporter::isSupported(const Node &node) {
+  if (std::string callee = calleeOf(node); !callee.empty())
+    return module.lookupSymbol(callee) != nullptr;
   std::vector<Node> elements = expandForeach(node);
   return findOverload(elements.empty() ? node.op() : elements.front().op()).registration != nullptr;
 }
@@ -347,6 +363,8 @@ void GraphImporter::importNode(int index) {
     emitFrames(diagnostic, index);
     return;
   }
+  if (!calleeOf(node).empty())
+    return importCall(node, locationOf(index));
   std::vector<Node> elements = expandForeach(node);
   if (elements.empty())
     return importNode(node, locationOf(index));
@@ -388,6 +406,29 @@ void GraphImporter::importNode(const Node &node, Location loc) {
     for (uint32_t value : node.results())
       storageBase[value] = owner;
   }
+}
+
+void GraphImporter::importCall(const Node &node, Location loc) {
+  auto callee = module.lookupSymbol<func::FuncOp>(calleeOf(node));
+  if (static_cast<int>(callee.getNumResults()) != node.results_size()) {
+    failed = true; // reported where it was imported
+    return;
+  }
+  SmallVector<Value> operands;
+  for (const Argument &argument : node.arguments()) {
+    // Nothing to say about what failed before.
+    Value operand = operandOf(argument.value()).tensor;
+    if (!operand)
+      return;
+    operands.push_back(operand);
+  }
+  SmallVector<Attribute> strides;
+  for (unsigned i = 0; i < callee.getNumArguments(); ++i)
+    strides.push_back(callee.getArgAttr(i, attribute::kStrides));
+  auto call = CallOp::create(builder, loc, callee.getResultTypes(), callee.getSymName(), operands,
+                             builder.getArrayAttr(strides));
+  for (auto [value, result] : llvm::zip_equal(node.results(), call.getResults()))
+    define(value, {result, {}});
 }
 
 std::optional<NodeImporter::Storage> GraphImporter::storageOf(uint32_t value, NodeImporter &emit) {
@@ -490,9 +531,10 @@ LogicalResult GraphImporter::importOutputs() {
   return success();
 }
 
-FailureOr<OwningOpRef<ModuleOp>> GraphImporter::run() {
+LogicalResult GraphImporter::run(ModuleOp target, StringRef name) {
+  module = target;
   SmallVector<DictionaryAttr> attributes;
-  if (mlir::failed(importArguments(attributes))) {
+  if (mlir::failed(importArguments(name, attributes))) {
     // Unsupported inputs do not hide unsupported operators.
     for (int i = 0; i < graph.nodes_size(); ++i)
       if (!isSupported(graph.nodes(i))) {
@@ -510,16 +552,43 @@ FailureOr<OwningOpRef<ModuleOp>> GraphImporter::run() {
   for (auto [i, dictionary] : llvm::enumerate(attributes))
     function.setArgAttrs(i, dictionary);
   function->setAttr(attribute::kRngIncrement, builder.getI64IntegerAttr(randomIncrements));
-  SmallVector<StringRef> names;
-  for (const auto &node : graph.nodes())
-    names.push_back(node.name().empty() ? node.op() : node.name());
-  (*module)->setAttr(attribute::kNodes, builder.getStrArrayAttr(names));
-  (*module)->setAttr(attribute::kPhase, builder.getStringAttr("import"));
-  if (mlir::failed(verify(*module)))
+  return success();
+}
+
+/// Layers first, so that calls find them; one with a failed node still lets the others report theirs.
+static FailureOr<OwningOpRef<ModuleOp>> importFunctions(const GraphDef &main, ArrayRef<GraphDef> layers,
+                                                        MLIRContext *context, bool &drawsInLayer) {
+  OwningOpRef<ModuleOp> module =
+      ModuleOp::create(UnknownLoc::get(context), main.name().empty() ? StringRef("graph") : main.name());
+  bool failed = false;
+  for (const GraphDef &layer : layers) {
+    GraphImporter importer(layer, context);
+    failed |= mlir::failed(importer.run(*module, layer.name()));
+    drawsInLayer |= importer.drawsInLayer();
+  }
+  failed |= mlir::failed(GraphImporter(main, context).run(*module, kMainName));
+  if (failed)
     return failure();
-  return std::move(module);
+  return module;
 }
 
 FailureOr<OwningOpRef<ModuleOp>> mlir::neuron::importGraph(const GraphDef &graph, MLIRContext *context) {
-  return GraphImporter(graph, context).run();
+  context->loadDialect<NeuronDialect, func::FuncDialect>();
+  bool drawsInLayer = false;
+  LayeredGraph layered = outlineLayers(graph);
+  FailureOr<OwningOpRef<ModuleOp>> module =
+      importFunctions(layered.layers.empty() ? graph : layered.main, layered.layers, context, drawsInLayer);
+  if (succeeded(module) && drawsInLayer)
+    module = importFunctions(graph, {}, context, drawsInLayer);
+  if (failed(module))
+    return failure();
+  SmallVector<StringRef> names;
+  for (const auto &node : graph.nodes())
+    names.push_back(node.name().empty() ? node.op() : node.name());
+  Builder builder(context);
+  (**module)->setAttr(attribute::kNodes, builder.getStrArrayAttr(names));
+  (**module)->setAttr(attribute::kPhase, builder.getStringAttr("import"));
+  if (failed(verify(**module)))
+    return failure();
+  return module;
 }

@@ -190,6 +190,26 @@ void materializeOperands(func::FuncOp function) {
   }
 }
 
+/// A call hands over whole buffers, which the callee reads with strides it knows.
+void materializeCallOperands(func::FuncOp function) {
+  function.walk([](CallOp call) {
+    for (OpOperand &operand : call->getOpOperands()) {
+      Value value = operand.get();
+      Operation *definition = value.getDefiningOp();
+      ArrayRef<int64_t> wanted = call.getStridesOf(operand.getOperandNumber());
+      bool inMemory = value == viewSource(value) && !(definition && isRematerialized(definition));
+      StridedLayout layout = bufferLayout(value);
+      bool fits = inMemory && layout.offset == 0;
+      for (size_t d = 0; fits && d < layout.sizes.size(); ++d)
+        fits = layout.sizes[d] == 1 || layout.strides[d] == wanted[d];
+      if (fits)
+        continue;
+      OpBuilder builder(call);
+      operand.set(copyOf(builder, value));
+    }
+  });
+}
+
 /// Whether strides can express all views of `source` that are used, if it is stored as `layout`.
 bool viewsFit(Value source, const StridedLayout &layout) {
   SmallVector<Value> work = {source};
@@ -224,6 +244,9 @@ void storeResults(func::FuncOp function) {
       layout.strides.assign(wanted.asArrayRef().begin(), wanted.asArrayRef().end());
       direct = viewsFit(source, layout);
     }
+    // A call stores its results row by row.
+    if (direct && isa_and_nonnull<CallOp>(definition))
+      direct = bufferLayout(value).isContiguous();
     if (computed && !direct && isRearrangement(value)) {
       // The source may be stored as the view asks for when the view of a contiguous source has just those strides.
       auto wanted = function.getResultAttrOfType<DenseI64ArrayAttr>(operand.getOperandNumber(), attribute::kStrides);
@@ -407,6 +430,7 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
     splitLongRows(function, *model);
     materializeReshapes(function);
     materializeOperands(function);
+    materializeCallOperands(function);
     storeResults(function);
     materializeViews(function);
     isolateRandom(function);
@@ -429,8 +453,10 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
     OpBuilder builder(body.getTerminator());
     IRMapping kernelResults; // stored value -> kernel result
     unsigned number = 0;
+    // A profile names kernels, so those of called functions say where they are.
+    std::string prefix = function.isPrivate() ? (function.getName() + ".kernel").str() : "kernel";
     for (const Grouping::Group *group : grouping.ordered())
-      outlineGroup(builder, grouping, *group, number++, kernelResults);
+      outlineGroup(builder, grouping, *group, prefix + std::to_string(number++), kernelResults);
     // Results: views of kernel results stay outside.
     Operation *ret = body.getTerminator();
     for (OpOperand &operand : ret->getOpOperands()) {
@@ -455,7 +481,7 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
         op->erase();
   }
 
-  void outlineGroup(OpBuilder &builder, const Grouping &grouping, const Grouping::Group &group, unsigned number,
+  void outlineGroup(OpBuilder &builder, const Grouping &grouping, const Grouping::Group &group, const std::string &name,
                     IRMapping &kernelResults) {
     SmallVector<Operation *> all = grouping.withSources(group.ops);
     llvm::DenseSet<Operation *> members(all.begin(), all.end());
@@ -474,7 +500,7 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
     for (Operation *op : group.ops)
       locations.push_back(op->getLoc());
     auto kernel = KernelOp::create(builder, builder.getFusedLoc(locations), types,
-                                   builder.getStringAttr("kernel" + Twine(number)), outer);
+                                   builder.getStringAttr(name), outer);
     Block &block = kernel.getBody().emplaceBlock();
     IRMapping mapping;
     for (Value input : inputs)

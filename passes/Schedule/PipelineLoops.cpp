@@ -5,6 +5,8 @@
 // the other engines in between. Here the body of a loop is reordered such that the end of one iteration runs beside the
 // start of the next (ModuloSchedule.h); the first and last iterations are completed outside of the loop.
 
+#include "llvm/ADT/SetVector.h"
+
 #include "dialects/NISA/NISAProgram.h"
 #include "neuron/Isa/Cost.h"
 #include "neuron/Isa/InstructionTable.h"
@@ -43,7 +45,7 @@ struct Access {
 };
 using Accesses = SmallVector<Access, 4>;
 
-Accesses accessesOf(const schedule::Instruction &instruction, ArrayRef<schedule::VariableInfo> variables) {
+Accesses accessesOf(const schedule::Instruction &instruction, const schedule::StructuredProgram &unit) {
   Accesses accesses;
   const isa::Instruction &code = instruction.code;
   const isa::InstructionInfo &info = isa::instructionInfo(code.opcode);
@@ -58,7 +60,10 @@ Accesses accessesOf(const schedule::Instruction &instruction, ArrayRef<schedule:
       source = &tile;
     if (tile.space == isa::MemorySpace::Hbm) {
       unsigned variable = code.hbm[slot == 0 ? 0 : 1].variable;
-      int64_t group = variables[variable].aliasGroup >= 0 ? variables[variable].aliasGroup : variable;
+      // Parameters of one run do not overlap what the run writes.
+      int64_t group = variable;
+      if (!(variable & isa::kParameterFlag) && unit.variables[variable].aliasGroup >= 0)
+        group = unit.variables[variable].aliasGroup;
       access.space = -1 - group;
       accesses.push_back(access);
       continue;
@@ -239,27 +244,27 @@ struct PipelineLoopsPass : neuron::impl::PipelineLoopsPassBase<PipelineLoopsPass
       getOperation().emitError() << "expected target trn1, trn2 or trn3 but got " << target;
       return signalPassFailure();
     }
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
+    for (func::FuncOp function : nisa::findPrograms(getOperation())) {
       FailureOr<nisa::ProgramView> view = nisa::buildProgram(function);
       if (failed(view))
         return signalPassFailure();
       llvm::DenseMap<Operation *, const schedule::Instruction *> instructions;
-      for (const schedule::Kernel &kernel : view->program.kernels)
-        collect(kernel.body, view->instructions, instructions);
-      SmallVector<nisa::LoopOp> loops;
-      function.walk([&](nisa::LoopOp loop) {
-        bool innermost = llvm::none_of(loop.getCopies().front().front(), [](Operation &op) { return isa<nisa::LoopOp>(op); });
-        if (innermost && loop.getCopies().size() > 1)
-          loops.push_back(loop);
-      });
+      for (const schedule::StructuredProgram &unit : view->units)
+        for (const schedule::Kernel &kernel : unit.kernels)
+          collect(kernel.body, view->instructions, instructions);
+      llvm::SetVector<nisa::LoopOp> loops;
+      for (Operation *op : view->instructions)
+        if (auto loop = op->getParentOfType<nisa::LoopOp>())
+          if (loop.getCopies().size() > 1 && llvm::none_of(loop.getCopies().front().front(), llvm::IsaPred<nisa::LoopOp>))
+            loops.insert(loop);
       for (nisa::LoopOp loop : loops)
-        rewrite(loop, instructions, view->program.variables, *model);
+        rewrite(loop, instructions, view->units.front(), *model);
     }
   }
 
   static void rewrite(nisa::LoopOp loop,
                       const llvm::DenseMap<Operation *, const schedule::Instruction *> &instructions,
-                      ArrayRef<schedule::VariableInfo> variables, const ::neuroncore::target::MachineModel &model) {
+                      const schedule::StructuredProgram &unit, const ::neuroncore::target::MachineModel &model) {
     const int64_t numCopies = loop.getCopies().size();
     LoopBody body;
     SmallVector<SmallVector<Accesses>> accesses;
@@ -267,7 +272,7 @@ struct PipelineLoopsPass : neuron::impl::PipelineLoopsPassBase<PipelineLoopsPass
       auto &list = accesses.emplace_back();
       for (Operation &op : copy.front())
         if (auto it = instructions.find(&op); it != instructions.end()) {
-          list.push_back(accessesOf(*it->second, variables));
+          list.push_back(accessesOf(*it->second, unit));
           if (accesses.size() == 1)
             body.instructions.push_back(describe(*it->second, model));
         }

@@ -42,17 +42,19 @@ struct SynchronisePass : neuron::impl::SynchronisePassBase<SynchronisePass> {
   }
 
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
+    for (func::FuncOp function : nisa::findPrograms(getOperation())) {
       FailureOr<nisa::ProgramView> view = nisa::buildProgram(function);
       if (failed(view))
         return signalPassFailure();
-      ::neuroncore::Status status = schedule::synchronise(view->program);
-      if (!status) {
-        function.emitError() << "synchronisation: " << status.error().message();
-        return signalPassFailure();
+      for (schedule::StructuredProgram &unit : view->units) {
+        ::neuroncore::Status status = schedule::synchronise(unit);
+        if (!status) {
+          function.emitError() << "synchronisation: " << status.error().message();
+          return signalPassFailure();
+        }
+        for (const schedule::Kernel &kernel : unit.kernels)
+          annotate(kernel.body, view->instructions);
       }
-      for (const schedule::Kernel &kernel : view->program.kernels)
-        annotate(kernel.body, view->instructions);
     }
   }
 };

@@ -68,13 +68,14 @@ struct VerifySchedulePass : neuron::impl::VerifySchedulePassBase<VerifyScheduleP
     });
     if (walk.wasInterrupted())
       return signalPassFailure();
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
+    for (func::FuncOp function : nisa::findPrograms(getOperation())) {
       FailureOr<nisa::ProgramView> view = nisa::buildProgram(function);
       if (failed(view))
         return signalPassFailure();
-      for (const schedule::Kernel &kernel : view->program.kernels)
-        if (failed(verifySequence(kernel.body, view->instructions, *model)))
-          return signalPassFailure();
+      for (const schedule::StructuredProgram &unit : view->units)
+        for (const schedule::Kernel &kernel : unit.kernels)
+          if (failed(verifySequence(kernel.body, view->instructions, *model)))
+            return signalPassFailure();
     }
   }
 };

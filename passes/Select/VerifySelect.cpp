@@ -25,7 +25,7 @@ struct VerifySelectPass : neuron::impl::VerifySelectPassBase<VerifySelectPass> {
       return signalPassFailure();
     }
     WalkResult walk = getOperation().walk([&](Operation *op) {
-      if (isa_and_nonnull<neuron::NeuronDialect>(op->getDialect())) {
+      if (isa_and_nonnull<neuron::NeuronDialect>(op->getDialect()) && !isa<CallOp>(op)) {
         op->emitOpError() << "select contract s1: expected instructions only";
         return WalkResult::interrupt();
       }

@@ -317,6 +317,8 @@ private:
     SmallVector<Operation *> ops = operationsOf(kernel);
     auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
     SmallVector<Value> stored(yield.getOperands());
+    if (auto call = dyn_cast<CallOp>(ops.back()))
+      return tileCall(kernel, call);
     // A value yielded twice is stored once per result; the copies have been made by the kernels phase.
     auto out = KernelOp::create(builder, kernel.getLoc(), TypeRange(), kernel.getSymNameAttr(), ValueRange());
     Block &body = out.getBody().emplaceBlock();
@@ -325,6 +327,32 @@ private:
       return failure();
     inside.setInsertionPointToEnd(&body);
     YieldOp::create(inside, kernel.getLoc());
+    return success();
+  }
+
+  /// Buffers in place of tensors; results that nobody needs are stored as well.
+  LogicalResult tileCall(KernelOp kernel, CallOp call) {
+    SmallVector<Value> operands;
+    for (auto [i, value] : llvm::enumerate(call.getOperands())) {
+      HbmTensor tensor = tensorOf(kernel, value);
+      bool fits = tensor.buffer && tensor.layout.offset == 0;
+      for (size_t d = 0; fits && d < tensor.layout.sizes.size(); ++d)
+        fits = tensor.layout.sizes[d] == 1 || tensor.layout.strides[d] == call.getStridesOf(i)[d];
+      if (!fits)
+        return call.emitOpError() << "expected operand " << i << " to be a whole buffer with strides "
+                                  << (*call.getStrides())[i];
+      operands.push_back(tensor.buffer);
+    }
+    for (Value result : call.getResults()) {
+      Value outer = outerValue(kernel, result);
+      if (outer && !layouts.lookup(outer).isContiguous())
+        return call.emitOpError() << "expected results to be stored row by row";
+      operands.push_back(outer ? buffers.lookup(outer)
+                               : memref::AllocOp::create(builder, call.getLoc(),
+                                                         hbmType(typeOf(result).getNumElements(),
+                                                                 typeOf(result).getElementType())));
+    }
+    CallOp::create(builder, call.getLoc(), TypeRange(), call.getCallee(), operands, ArrayAttr());
     return success();
   }
 

@@ -64,8 +64,8 @@ struct VerifyTilePass : neuron::impl::VerifyTilePassBase<VerifyTilePass> {
     if (function.getNumResults() != 0)
       return function.emitOpError() << "tile contract t1: expected no results but got " << function.getNumResults();
     for (Operation &op : function.getBody().front()) {
-      if (!isa<KernelOp, memref::AllocOp, func::ReturnOp>(op))
-        return op.emitOpError() << "tile contract t2: expected kernels and buffers only";
+      if (!isa<KernelOp, CallOp, memref::AllocOp, func::ReturnOp>(op))
+        return op.emitOpError() << "tile contract t2: expected kernels, calls and buffers only";
       if (auto kernel = dyn_cast<KernelOp>(op); kernel && (!kernel.getInputs().empty() || kernel.getNumResults() != 0))
         return op.emitOpError() << "tile contract t2: expected a kernel without inputs and results";
     }

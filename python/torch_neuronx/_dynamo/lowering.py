@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from dataclasses import dataclass, field
@@ -79,11 +80,15 @@ class Lowered:
         return any(item.on_host for item in self.inputs) or any(item.on_host for item in self.outputs)
 
 
-def frames_of(node: Node) -> list[Frame]:
+def frames_of(node: Node) -> tuple[Frame, ...]:
     """The Python stack of a node, outermost first."""
     text = node.meta.get("stack_trace") or getattr(node, "stack_trace", None)
-    if not text:
-        return []
+    return _parse_stack(text) if text else ()
+
+
+# Nodes of one line, and of one line in all layers of a model, have the same text.
+@functools.lru_cache(maxsize=4096)
+def _parse_stack(text: str) -> tuple[Frame, ...]:
     frames: list[Frame] = []
     lines = text.splitlines()
     for position, line in enumerate(lines):
@@ -94,7 +99,7 @@ def frames_of(node: Node) -> list[Frame]:
         following = lines[position + 1] if position + 1 < len(lines) else ""
         source = "" if _FRAME.match(following) else following.strip()
         frames.append((match["file"], int(match["line"]), match["function"], source))
-    return frames
+    return tuple(frames)
 
 
 def has_symbols(gm: GraphModule) -> bool:
@@ -173,6 +178,8 @@ class Lowering:
     # -- metadata ----------------------------------------------------------------------------------------------------
 
     def _concrete(self, value: Any) -> Any:
+        if type(value) is int:
+            return value
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             expression = value.node.expr
             result = expression.subs(self.symbols) if self.symbols else expression

@@ -104,11 +104,16 @@ def _encode_number(argument: pb.Argument, value: Any, wants_float: bool) -> None
         raise UnsupportedGraph(f"expected a number but got {type(value).__name__}")
 
 
+_NUMBERS = frozenset((bool, int, float))
+
+
 def _encode(argument: pb.Argument, value: Any, kind: str, element: str | None) -> None:
     if value is None:
         argument.none = True
     elif isinstance(value, Value):
         argument.value = value.number
+    elif type(value) in _NUMBERS and kind != "ListType":
+        _encode_number(argument, value, kind == "FloatType")
     elif isinstance(value, (list, tuple)):
         argument.list.SetInParent()
         inner = element or kind
@@ -145,14 +150,21 @@ class GraphBuilder:
     def __init__(self, name: str, kind: str):
         self.graph = pb.GraphDef(version=1, name=name, kind=kind)
         self._next = 1
+        # Types and stacks repeat from layer to layer.
+        self._types: dict[tuple, pb.TensorType] = {}
+        self._stacks: dict[tuple, pb.NodeLocation] = {}
 
     def _new_value(self) -> Value:
         value = Value(self._next)
         self._next += 1
         return value
 
-    @staticmethod
-    def fill_type(target: pb.TensorType, dtype: torch.dtype, sizes: Sequence[int], strides: Sequence[int]) -> None:
+    def fill_type(self, target: pb.TensorType, dtype: torch.dtype, sizes: Sequence[int], strides: Sequence[int]) -> None:
+        key = (dtype, tuple(sizes), tuple(strides))
+        known = self._types.get(key)
+        if known is not None:
+            target.CopyFrom(known)
+            return
         if len(sizes) > MAX_RANK:
             raise UnsupportedGraph(
                 f"expected at most {MAX_RANK} dimensions but got {len(sizes)}; reshape the tensor to fewer"
@@ -160,6 +172,7 @@ class GraphBuilder:
         target.dtype = scalar_type(dtype)
         target.sizes.extend(int(size) for size in sizes)
         target.strides.extend(int(stride) for stride in strides)
+        self._types[key] = target
 
     def add_tensor_input(self, name: str, dtype: torch.dtype, sizes: Sequence[int], strides: Sequence[int]) -> Value:
         value = self._new_value()
@@ -239,17 +252,23 @@ class GraphBuilder:
         """Python stack of a node, outermost first: (file, line, function, text)."""
         if not frames:
             return
-        location = self.graph.locations.add(node=node)
-        for file, line, function, text in frames:
-            location.frames.add(file=file, line=line, function=function, text=text)
+        location = self.graph.locations.add()
+        key = tuple(frames)
+        known = self._stacks.get(key)
+        if known is not None:
+            location.CopyFrom(known)
+        else:
+            for file, line, function, text in frames:
+                location.frames.add(file=file, line=line, function=function, text=text)
+            self._stacks[key] = location
+        location.node = node
 
 
 def content_hash(graph: pb.GraphDef) -> bytes:
     """Digest of what the graph computes: without locations and names."""
-    bare = pb.GraphDef()
-    bare.CopyFrom(graph)
-    bare.ClearField("locations")
-    bare.ClearField("name")
+    bare = pb.GraphDef(version=graph.version, kind=graph.kind)
+    for field in ("inputs", "constants", "nodes", "outputs"):
+        getattr(bare, field).extend(getattr(graph, field))
     for node in bare.nodes:
         node.ClearField("name")
     for entry in bare.inputs:

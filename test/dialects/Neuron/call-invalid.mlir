@@ -1,0 +1,48 @@
+// RUN: neuron-opt %s --split-input-file --verify-diagnostics
+
+func.func @unknown(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{call_c1: expected another function of the module but got @layer}}
+  %0 = neuron.call @layer(%x) {strides = [array<i64: 8, 1>]} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @itself(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{call_c1: expected another function of the module but got @itself}}
+  %0 = neuron.call @itself(%x) {strides = [array<i64: 8, 1>]} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @layer(%x: tensor<4x8xf32> {neuron.strides = array<i64: 8, 1>}) -> tensor<4x8xf32> {
+  return %x : tensor<4x8xf32>
+}
+func.func @type(%x: tensor<8x4xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{call_c1: expected operands and results of the types of @layer, which is '(tensor<4x8xf32>) -> tensor<4x8xf32>'}}
+  %0 = neuron.call @layer(%x) {strides = [array<i64: 8, 1>]} : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @layer(%x: tensor<4x8xf32> {neuron.strides = array<i64: 8, 1>}) -> tensor<4x8xf32> {
+  return %x : tensor<4x8xf32>
+}
+func.func @no_strides(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{call_c2: expected the strides of 1 operands}}
+  %0 = neuron.call @layer(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @layer(%x: tensor<4x8xf32> {neuron.strides = array<i64: 8, 1>}) -> tensor<4x8xf32> {
+  return %x : tensor<4x8xf32>
+}
+func.func @other_strides(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{call_c2: expected operand 0 to be read with the strides array<i64: 8, 1> of @layer but got array<i64: 1, 4>}}
+  %0 = neuron.call @layer(%x) {strides = [array<i64: 1, 4>]} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
