@@ -190,21 +190,25 @@ void materializeOperands(func::FuncOp function) {
   }
 }
 
-/// A call hands over whole buffers, which the callee reads with strides it knows.
+/// A call hands over whole buffers, which the callee reads with strides it knows. Where a value does not lie like that
+/// it is copied; buffers between kernels are row-major.
 void materializeCallOperands(func::FuncOp function) {
   function.walk([](CallOp call) {
     for (OpOperand &operand : call->getOpOperands()) {
-      Value value = operand.get();
-      Operation *definition = value.getDefiningOp();
+      Value value = operand.get(), source = viewSource(value);
+      Operation *definition = source.getDefiningOp();
       ArrayRef<int64_t> wanted = call.getStridesOf(operand.getOperandNumber());
-      bool inMemory = value == viewSource(value) && !(definition && isRematerialized(definition));
-      StridedLayout layout = bufferLayout(value);
-      bool fits = inMemory && layout.offset == 0;
-      for (size_t d = 0; fits && d < layout.sizes.size(); ++d)
-        fits = layout.sizes[d] == 1 || layout.strides[d] == wanted[d];
+      std::optional<StridedLayout> layout;
+      if (!definition || !isRematerialized(definition))
+        layout = layoutInSource(value, bufferLayout(source));
+      bool fits = layout && layout->offset == 0;
+      for (size_t d = 0; fits && d < layout->sizes.size(); ++d)
+        fits = layout->sizes[d] == 1 || layout->strides[d] == wanted[d];
       if (fits)
         continue;
+      // As early as possible, so that calls of one function follow each other.
       OpBuilder builder(call);
+      builder.setInsertionPointAfterValue(value);
       operand.set(copyOf(builder, value));
     }
   });

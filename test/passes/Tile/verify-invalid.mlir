@@ -22,7 +22,7 @@ func.func @t1_result(%x: memref<4xf32>) -> memref<4xf32> {
 // -----
 
 func.func @t2_outside(%x: memref<4xf32>) {
-  // expected-error @+1 {{'neuron.load' op tile contract t2: expected kernels and buffers only}}
+  // expected-error @+1 {{'neuron.load' op tile contract t2: expected kernels, calls and buffers only}}
   %0 = neuron.load %x[0] strides [1, 1] : memref<4xf32> -> tensor<2x2xf32>
   return
 }
