@@ -101,8 +101,8 @@ void bindProfiling(py::module_ &module) {
     py::list result;
     for (const auto &event : events)
       result.append(py::make_tuple(event.start, event.end, event.wait, event.kind, event.engine, event.queue,
-                                   event.stream, event.pc, event.debugId, event.bytes,
-                                   event.opcode ? event.opcode : ""));
+                                   event.stream, event.pc, event.debugId, event.bytes, event.opcode ? event.opcode : "",
+                                   event.run));
     return result;
   });
 }

@@ -203,7 +203,7 @@ std::vector<Model::TimelineEvent> Model::timeline(uint64_t maxEvents) {
   const auto visit = [](void *user, const open_neuron_event_t *event) {
     static_cast<std::vector<TimelineEvent> *>(user)->push_back(
         {event->start_ps, event->end_ps, event->wait_ps, event->kind, event->engine, event->queue, event->stream,
-         event->pc, event->debug_id, event->bytes, event->opcode});
+         event->pc, event->debug_id, event->bytes, event->opcode, event->run});
     return true;
   };
   (void)open_neuron_model_timeline(static_cast<nrt_model_t *>(handle_), maxEvents, visit, &events);

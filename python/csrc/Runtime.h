@@ -75,6 +75,7 @@ public:
     uint32_t kind, engine, queue, stream, pc, debugId;
     uint64_t bytes;
     const char *opcode;
+    uint32_t run;
   };
   std::vector<TimelineEvent> timeline(uint64_t maxEvents);
 

@@ -180,7 +180,7 @@ def _add_timeline(trace: Any, program: Any, device: int) -> None:
     )
     opcodes: dict[str, int] = {}
     events = _C.model_timeline(program, device, _MAX_TIMELINE_EVENTS)
-    for start, end, wait, kind, engine, queue, stream, pc, debug_id, size, opcode in events:
+    for start, end, wait, kind, engine, queue, stream, pc, debug_id, size, opcode, run in events:
         timeline.events.add(
             start_ps=start,
             end_ps=end,
@@ -193,6 +193,7 @@ def _add_timeline(trace: Any, program: Any, device: int) -> None:
             debug_id=debug_id,
             bytes=size,
             opcode=opcodes.setdefault(opcode, len(opcodes)),
+            run=run,
         )
     timeline.opcodes.extend(opcodes)
     timeline.truncated = len(events) >= _MAX_TIMELINE_EVENTS

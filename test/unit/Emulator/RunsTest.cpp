@@ -281,6 +281,60 @@ TEST(RunFaults, BindingsAreBoundsChecked) {
               HasSubstr("parameter 3 is not bound in run 4"));
 }
 
+/// Streams that do with the run register and with calls what no linker does: errors, never a crash or an access
+/// outside a variable (the sanitizers' part).
+TEST(RunFaults, HostileStreamsOnlyFail) {
+  std::mt19937 random(3);
+  int finished = 0, failed = 0;
+  for (int i = 0; i < 60; ++i) {
+    Model model({{0, 2}, {1, 1}, {0, 2}}, 1);
+    for (isa::Stream &stream : model.tester.neff->program) {
+      if (stream.empty() || random() % 3 != 0)
+        continue;
+      for (int n = 0; n < 1 + i % 2; ++n) {
+        Instruction &code = stream[random() % stream.size()];
+        switch (random() % 4) {
+        case 0:
+          code = Instruction();
+          code.opcode = Opcode::RegisterMove;
+          code.rd = isa::kRunRegister;
+          code.immediate = random() % 2 ? int32_t(random()) : int32_t(random() % 8) - 1;
+          break;
+        case 1:
+          code = Instruction();
+          code.opcode = random() % 2 ? Opcode::Call : Opcode::Branch;
+          code.target = uint32_t(random() % stream.size());
+          break;
+        case 2:
+          code = Instruction();
+          code.opcode = Opcode::Return;
+          break;
+        default:
+          for (int side = 0; side < 2; ++side)
+            if (code.tiles[side].space == MemorySpace::Hbm)
+              code.hbm[side].variable = uint16_t(random() % 4 ? isa::kParameterFlag | random() % 6 : random());
+        }
+      }
+    }
+    Expected<std::shared_ptr<const LoadedProgram>> program = model.tester.loadProgram();
+    if (!program) {
+      ++failed;
+      continue;
+    }
+    ExecuteOptions options;
+    options.maxInstructions = 5000;
+    (model.tester.run(1, options).empty() ? finished : failed) += 1;
+    CheckOptions checkOptions;
+    checkOptions.maxInstructions = 1000;
+    (void)checkProgram(**program, checkOptions);
+    TimingOptions timing;
+    timing.maxSteps = 5000;
+    (void)simulateTiming(**program, {}, timing);
+  }
+  EXPECT_GT(failed, 20);
+  EXPECT_GT(finished, 0);
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Time
 // ---------------------------------------------------------------------------------------------------------------------

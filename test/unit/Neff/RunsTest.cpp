@@ -5,6 +5,8 @@
 
 #include <cstring>
 #include <functional>
+#include <iterator>
+#include <random>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -146,4 +148,46 @@ TEST(RunTable, DamagedTablesAreRefused) {
               HasSubstr("expected to bind parameters below 0"));
   EXPECT_THAT(readFailure([](Json &json) { json.erase("runs"); }),
               HasSubstr("expected a parameter that some run binds"));
+}
+
+/// Any values in the place of those of the table: an error, or a program that holds what readNeff promises.
+TEST(RunTable, RandomDamageNeverPasses) {
+  std::mt19937_64 random(11);
+  auto value = [&]() -> Json {
+    switch (random() % 8) {
+    case 0:
+      return nullptr;
+    case 1:
+      return Json::array({uint64_t(random() % 8)});
+    case 2:
+      return {{"first_parameter", random() % 4}, {"variables", Json::array({random() % 8})}};
+    case 3:
+      return int64_t(random());
+    case 4:
+      return uint64_t(1) << random() % 64;
+    case 5:
+      return 0.5;
+    default:
+      return uint64_t(random() % 8);
+    }
+  };
+  int accepted = 0, refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string error = readFailure([&](Json &json) {
+      for (uint64_t n = 1 + random() % 3; n > 0; --n) {
+        // Any place in the tree below the two keys.
+        Json *place = &json[random() % 2 ? "runs" : "parameter_bytes"];
+        while (place->is_structured() && !place->empty() && random() % 4 != 0) {
+          auto child = place->begin();
+          std::advance(child, random() % place->size());
+          place = &*child;
+        }
+        *place = value();
+      }
+    });
+    (error == "no error" ? accepted : refused) += 1;
+  }
+  // readFailure() reads through verifyNeff.
+  EXPECT_GT(accepted, 0);
+  EXPECT_GT(refused, 100);
 }
