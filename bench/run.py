@@ -10,6 +10,9 @@ Sections:
   kernel    modelled time of kernels against the bound that HBM traffic sets, and what limits them
   traffic   HBM bytes they move against the bytes of their inputs and outputs
   product   modelled time of matrix products against the tensor engine's peak or the HBM bound, and of causal attention
+  block     modelled time of a layer of Llama and of its MLP against the tensor engine's peak or the HBM bound
+  model     backend time of whole tiny models against Inductor's; time and bytes of many layers against few
+  forward   wall time of the emulated forward of models against eager mode on the CPU, both on two threads
   run       wall time of the emulation on one host thread against eager mode on the CPU, also on one thread
   calls     what the caller of an eager operator and of a compiled function waits for
 
@@ -29,8 +32,8 @@ import sys
 os.environ["TORCH_NEURONX_DISABLE_NEFF_CACHE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-SECTIONS = ("compile", "scaling", "kernel", "traffic", "product", "run", "calls")
-TURNS = {"compile": 3, "scaling": 31, "run": 7, "calls": 25}
+SECTIONS = ("compile", "scaling", "kernel", "traffic", "product", "block", "model", "forward", "run", "calls")
+TURNS = {"compile": 3, "scaling": 31, "model": 7, "forward": 9, "run": 7, "calls": 25}
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -64,6 +67,18 @@ def measure(sections: set[str], turns: int | None):
         from products import product_rows
 
         yield from product_rows()
+    if "block" in sections:
+        from models import block_rows
+
+        yield from block_rows()
+    if "forward" in sections:
+        from models import forward_rows
+
+        yield from forward_rows(turns or TURNS["forward"])
+    if "model" in sections:
+        from models import model_rows
+
+        yield from model_rows(turns or TURNS["model"])
     if "scaling" in sections:
         from compiling import scaling_rows
 

@@ -9,7 +9,7 @@ import functools
 import operator
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import GraphModule, Node
@@ -139,6 +139,26 @@ def symbol_values(gm: GraphModule, arguments: list[Any]) -> dict[Any, int]:
     return values
 
 
+class Overload(NamedTuple):
+    """What the schema of an operator says, read once: its accessors make new objects each time."""
+
+    name: str
+    is_mutable: bool
+    draws: bool
+    arguments: list[tuple[str, bool, Any]]  # name, by keyword only, default
+
+
+@functools.lru_cache(maxsize=None)
+def _overload(target: torch._ops.OpOverload) -> Overload:
+    schema = target._schema
+    return Overload(
+        str(target),
+        schema.is_mutable,
+        torch.Tag.nondeterministic_seeded in target.tags,
+        [(argument.name, argument.kwarg_only, argument.default_value) for argument in schema.arguments],
+    )
+
+
 class Lowering:
     """Walks the nodes of one graph once."""
 
@@ -196,22 +216,28 @@ class Lowering:
     def _type(self, tensor: torch.Tensor) -> tuple[torch.dtype, list[int], list[int]]:
         if tensor.layout != torch.strided:
             raise UnsupportedGraph(f"layout {tensor.layout} is not supported; use dense tensors")
-        sizes = [self._concrete(size) for size in tensor.shape]
-        return tensor.dtype, sizes, [self._concrete(stride) for stride in tensor.stride()]
+        sizes, strides = list(tensor.shape), list(tensor.stride())
+        if not all(type(item) is int for item in (*sizes, *strides)):
+            sizes = [self._concrete(size) for size in sizes]
+            strides = [self._concrete(stride) for stride in strides]
+        return tensor.dtype, sizes, strides
 
     def _find_device(self) -> None:
         for node in self.gm.graph.nodes:
             values = node.meta.get("val")
             for value in values if isinstance(values, (list, tuple)) else (values,):
-                if not isinstance(value, torch.Tensor) or value.device.type in ("cpu", "meta"):
+                if not isinstance(value, torch.Tensor):
                     continue
-                if value.device.type != "neuron":
+                device = value.device
+                if device.type in ("cpu", "meta"):
+                    continue
+                if device.type != "neuron":
                     raise NeuronUnsupportedError(
-                        f"expected tensors on neuron or cpu but got {value.device}",
+                        f"expected tensors on neuron or cpu but got {device}",
                         node=node.name,
                         frames=frames_of(node),
                     )
-                index = value.device.index if value.device.index is not None else torch.neuron.current_device()
+                index = device.index if device.index is not None else torch.neuron.current_device()
                 if self.device is not None and self.device != index:
                     raise NeuronUnsupportedError(
                         f"expected all tensors of a graph on one device but got neuron:{self.device} and "
@@ -304,7 +330,8 @@ class Lowering:
             return
         if not isinstance(target, torch._ops.OpOverload):
             raise UnsupportedGraph(f"{getattr(target, '__name__', target)} is not supported in a compiled graph")
-        op = str(target)
+        overload = _overload(target)
+        op = overload.name
         if op in _SIZE_CHECKS:
             return
         if op in _IDENTITIES:
@@ -313,9 +340,9 @@ class Lowering:
         if op == "aten.copy_.default":
             self._copy(node)
             return
-        if target._schema.is_mutable:
+        if overload.is_mutable:
             raise UnsupportedGraph(f"{op} writes its argument; only functional operators are expected here")
-        arguments = self._schema_arguments(target, node)
+        arguments = self._schema_arguments(overload, node)
         several = isinstance(value, (list, tuple))
         results = []
         for item in value if several else (value,):
@@ -323,22 +350,22 @@ class Lowering:
                 results.append(self._type(item))
             else:
                 results.append(None)
-        if torch.Tag.nondeterministic_seeded in target.tags:
+        if overload.draws:
             self.rng_needed = True
         produced = self._add_node(node, op, arguments, results)
         self.values[node] = produced if several else produced[0]
 
-    def _schema_arguments(self, target: torch._ops.OpOverload, node: Node) -> list[Any]:
+    def _schema_arguments(self, overload: Overload, node: Node) -> list[Any]:
         """Every schema argument in order, with defaults filled in."""
         arguments = []
-        positional = list(node.args)
-        for position, argument in enumerate(target._schema.arguments):
-            if argument.name in node.kwargs:
-                arguments.append(self._argument(node.kwargs[argument.name]))
-            elif not argument.kwarg_only and position < len(positional):
+        positional = node.args
+        for position, (name, by_keyword, default) in enumerate(overload.arguments):
+            if name in node.kwargs:
+                arguments.append(self._argument(node.kwargs[name]))
+            elif not by_keyword and position < len(positional):
                 arguments.append(self._argument(positional[position]))
             else:
-                arguments.append(argument.default_value)
+                arguments.append(default)
         return arguments
 
     def _add_node(self, node: Node, op: str, arguments: list[Any], results: list[Any]) -> list[Value | None]:
