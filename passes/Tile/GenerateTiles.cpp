@@ -483,5 +483,8 @@ void mlir::neuron::buildTilePipeline(OpPassManager &pm, const TilePipelineOption
   GenerateTilesPassOptions generate;
   generate.target = options.target;
   pm.addPass(createGenerateTilesPass(generate));
+  ShareBuffersPassOptions share;
+  share.target = options.target;
+  pm.addPass(createShareBuffersPass(share));
   pm.addPass(createVerifyTilePass());
 }

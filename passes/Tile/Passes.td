@@ -36,6 +36,24 @@ def GenerateTilesPass : Pass<"neuron-tile-generate", "::mlir::ModuleOp"> {
   ];
 }
 
+def ShareBuffersPass : Pass<"neuron-tile-share-buffers", "::mlir::ModuleOp"> {
+  let summary = "reuse the memory of buffers between kernels";
+  let description = [{
+    Changes: a buffer between kernels is replaced by an earlier one of the same type that is no longer needed, unless the
+    kernels that use the two are neighbours, which may run at the same time.
+
+    Requires: what neuron-tile-generate leaves. Guarantees: VerifyTile; inputs, outputs, constants and buffers together fit in
+    a core's share of HBM.
+
+    Fails when: they do not; the message gives the bytes, notes the largest buffers and where their values are computed.
+
+    Example: of five kernels in a row, the fourth stores into the buffer that the first one stored into.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"trn2\"", "target whose memory bounds the buffers">,
+  ];
+}
+
 def VerifyTilePass : Pass<"neuron-tile-verify", "::mlir::ModuleOp"> {
   let summary = "check the contract at the end of the tile phase";
   let description = [{
