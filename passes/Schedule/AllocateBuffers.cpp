@@ -14,6 +14,9 @@ using namespace mlir::neuron;
 
 namespace {
 
+/// Bytes of a PSUM bank in a partition.
+constexpr int64_t kBank = 2048;
+
 struct AllocateBuffersPass : neuron::impl::AllocateBuffersPassBase<AllocateBuffersPass> {
   using AllocateBuffersPassBase::AllocateBuffersPassBase;
   using Sharing = BufferPlacement::Sharing;
@@ -24,18 +27,23 @@ struct AllocateBuffersPass : neuron::impl::AllocateBuffersPassBase<AllocateBuffe
     int64_t base = 0;
     std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> addresses;
     // Spread buffers may leave no room for larger ones; then fewer are.
-    for (Sharing sharing : {Sharing::None, Sharing::InCopy, Sharing::InPsumToo})
-      for (int64_t part : {1, 8, 16, 32, 64, 0})
+    for (Sharing sharing : {Sharing::None, Sharing::InCopy, Sharing::InPsumToo}) {
+      if (!addresses && space == MemorySpace::Psum && sharing == Sharing::InCopy)
+        addresses = placement.placeApart(space, sharing, capacity, kBank / 2, capacity / 4);
+      for (int64_t part : {1, 8, 16, 32, 64, 0}) {
+        if (!addresses && part == 0)
+          addresses = placement.place(space, sharing, capacity, capacity, /*longFirst=*/true);
         if (!addresses)
           addresses = placement.place(space, sharing, capacity, part ? capacity / part : 0);
+      }
+    }
     if (!addresses) {
       kernel.emitOpError() << "needs " << placement.bytesNeeded() << " bytes per partition of "
                            << stringifyMemorySpace(space) << " but the target has " << capacity;
       return failure();
     }
-    constexpr int64_t kAlignment = 2048; // a PSUM bank
     if (upper && placement.bytesNeeded() <= capacity / 2)
-      base = llvm::alignDown(capacity / 2, kAlignment);
+      base = llvm::alignDown(capacity / 2, kBank);
     if (base + placement.bytesNeeded() > capacity)
       base = 0;
     Builder b(kernel.getContext());

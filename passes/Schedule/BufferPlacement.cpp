@@ -15,6 +15,10 @@ using namespace mlir;
 using namespace mlir::neuron;
 namespace isa = ::neuroncore::isa;
 
+/// Lives beyond this part of the program are long.
+static constexpr int64_t kLongLife = 16;
+static constexpr int kRetries = 16;
+
 BufferPlacement::BufferPlacement(nisa::KernelOp kernel) {
   number(kernel.getBody());
   coalesce();
@@ -231,12 +235,13 @@ int64_t BufferPlacement::gap(const Buffer &a, const Buffer &b) const {
   return between;
 }
 
-std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing,
-                                                                                  int64_t capacity, int64_t spread) {
+std::optional<llvm::MapVector<nisa::AllocOp, int64_t>>
+BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacity, int64_t spread, bool longFirst) {
   // Chains of buffers that take over each other's bytes are placed as one.
   struct Item {
     SmallVector<int, 2> members;
     int64_t bytes = 0, alignment = 1, address = 0;
+    int64_t first = INT64_MAX, last = -1;
   };
   llvm::DenseMap<int, unsigned> itemOf;
   SmallVector<Item> items;
@@ -254,14 +259,21 @@ std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::placeSom
     item.members.push_back(index);
     item.bytes = std::max(item.bytes, buffers[index].bytes);
     item.alignment = std::max(item.alignment, buffers[index].alignment);
+    item.first = std::min(item.first, buffers[index].first);
+    item.last = std::max(item.last, buffers[index].last);
   }
   SmallVector<Item *> bySize;
   for (Item &item : items)
     bySize.push_back(&item);
-  llvm::stable_sort(bySize, [](Item *a, Item *b) { return a->bytes > b->bytes; });
+  auto isLong = [&](const Item *item) { return longFirst && item->last - item->first > position / kLongLife; };
+  llvm::stable_sort(bySize,
+                    [&](Item *a, Item *b) { return std::pair(isLong(a), a->bytes) > std::pair(isLong(b), b->bytes); });
   SmallVector<Item *> placed;
+  // Spread buffers may leave no room for one that lives long; then that one is placed before them.
+  int retries = spread > 0 && sharing != Sharing::None ? kRetries : 0;
   needed = 0;
-  for (Item *item : bySize) {
+  for (size_t next = 0; next < bySize.size(); ++next) {
+    Item *item = bySize[next];
     SmallVector<std::pair<int64_t, int64_t>> busy;
     for (Item *other : placed) {
       bool conflicts = llvm::any_of(item->members, [&](int a) {
@@ -276,6 +288,13 @@ std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::placeSom
       if (address + item->bytes <= start)
         break;
       address = std::max<int64_t>(address, llvm::alignTo(end, item->alignment));
+    }
+    if (address + item->bytes > capacity && next > 0 && retries-- > 0) {
+      std::rotate(bySize.begin(), bySize.begin() + next, bySize.begin() + next + 1);
+      placed.clear();
+      needed = 0;
+      next = size_t(-1);
+      continue;
     }
     if (item->bytes <= spread && address + item->bytes <= capacity) {
       // How long the bytes at an address rest before and after the item's life.
@@ -305,6 +324,8 @@ std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::placeSom
     }
     item->address = address;
     needed = std::max(needed, address + item->bytes);
+    if (needed > capacity && spread > 0)
+      return std::nullopt;
     placed.push_back(item);
   }
   if (needed > capacity)
@@ -316,13 +337,42 @@ std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::placeSom
   return addresses;
 }
 
-std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> BufferPlacement::place(MemorySpace space, Sharing sharing,
-                                                                              int64_t capacity, int64_t spread) {
+std::optional<llvm::MapVector<nisa::AllocOp, int64_t>>
+BufferPlacement::place(MemorySpace space, Sharing sharing, int64_t capacity, int64_t spread, bool longFirst) {
   SmallVector<int> which;
   for (auto [index, buffer] : llvm::enumerate(buffers))
     if (buffer.space == space)
       which.push_back(index);
-  return placeSome(which, sharing, capacity, spread);
+  return placeSome(which, sharing, capacity, spread, longFirst);
+}
+
+std::optional<llvm::MapVector<nisa::AllocOp, int64_t>>
+BufferPlacement::placeApart(MemorySpace space, Sharing sharing, int64_t capacity, int64_t small, int64_t reserved) {
+  // What takes over the bytes of a buffer is placed with it.
+  auto sizeOf = [&](int index) {
+    while (buffers[index].shares >= 0)
+      index = buffers[index].shares;
+    return buffers[index].bytes;
+  };
+  SmallVector<int> large, others;
+  for (auto [index, buffer] : llvm::enumerate(buffers))
+    if (buffer.space == space)
+      (sizeOf(index) <= small ? others : large).push_back(index);
+  if (large.empty() || others.empty())
+    return std::nullopt;
+  auto addresses = placeSome(large, sharing, capacity - reserved, capacity);
+  if (!addresses)
+    return std::nullopt;
+  std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> rest;
+  for (int64_t part : {1, 8, 0})
+    if (!rest)
+      rest = placeSome(others, sharing, reserved, part ? reserved / part : 0);
+  if (!rest)
+    return std::nullopt;
+  for (auto &[alloc, address] : *rest)
+    (*addresses)[alloc] = capacity - reserved + address;
+  needed = capacity;
+  return addresses;
 }
 
 int64_t BufferPlacement::bodyBytes(nisa::LoopOp loop, MemorySpace space) {

@@ -28,10 +28,15 @@ public:
   /// Addresses of all buffers of a space, or nullopt when they need more than `capacity` bytes per partition. The
   /// lowest free address needs the fewest bytes. Buffers of at most `spread` bytes take, of all free addresses below
   /// the capacity, the one whose bytes rest longest before and after: a write waits for the last reader of the same
-  /// bytes.
+  /// bytes. `longFirst`: buffers that live long are placed before larger ones, which would otherwise be spread over all
+  /// bytes and leave none that rest as long.
   std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> place(MemorySpace space, Sharing sharing, int64_t capacity,
-                                                               int64_t spread = 0);
-  /// Bytes per partition that the last place() needed (also when it failed).
+                                                               int64_t spread = 0, bool longFirst = false);
+  /// As place() with everything spread, but buffers of at most `small` bytes have the last `reserved` bytes for
+  /// themselves, so that they do not wait for large ones. nullopt also when there are none of one kind.
+  std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> placeApart(MemorySpace space, Sharing sharing,
+                                                                    int64_t capacity, int64_t small, int64_t reserved);
+  /// Bytes per partition that the last place() needed; also when it failed, without spread.
   int64_t bytesNeeded() const { return needed; }
   /// Bytes of the buffers that `loop` holds in its first copy, when they share what they can.
   int64_t bodyBytes(nisa::LoopOp loop, MemorySpace space);
@@ -51,8 +56,8 @@ private:
   void coalesce();
   bool conflict(const Buffer &a, const Buffer &b, Sharing sharing) const;
   int64_t gap(const Buffer &a, const Buffer &b) const;
-  std::optional<llvm::MapVector<nisa::AllocOp, int64_t>> placeSome(ArrayRef<int> which, Sharing sharing,
-                                                                   int64_t capacity, int64_t spread);
+  std::optional<llvm::MapVector<nisa::AllocOp, int64_t>>
+  placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacity, int64_t spread, bool longFirst = false);
 
   SmallVector<Buffer> buffers;
   llvm::DenseMap<Value, int> indexOf;

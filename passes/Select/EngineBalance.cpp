@@ -22,6 +22,8 @@ namespace {
 
 /// Columns below which an instruction stays whole.
 constexpr int64_t kLeastColumns = 1024;
+/// From so many on, instructions that are alike are spread over the body.
+constexpr size_t kManyAlike = 16;
 constexpr int kMaxSplits = 2, kMaxLatencySplits = 3;
 /// Iterations that are usually under way at once.
 constexpr int64_t kUsualCopies = 3;
@@ -46,6 +48,7 @@ private:
   int64_t &loadOf(isa::Engine engine) { return load[isa::streamIndex(engine)]; }
   void assign();
   void move();
+  void interleave();
   bool split();
   bool shortenChain();
   int64_t transferTime() const;
@@ -157,6 +160,42 @@ void Balancer::move() {
     }
     if (!moved)
       break;
+  }
+}
+
+/// Among many instructions that cost the same everywhere it does not matter for the loads which of them an engine gets,
+/// but in a long body it does for the time: each engine gets them at even distances.
+void Balancer::interleave() {
+  llvm::MapVector<SmallVector<int64_t>, SmallVector<unsigned>> alike;
+  for (unsigned index = 0; index < instructions.size(); ++index) {
+    if (instructions[index].choices.size() == 1 || shared[index].dim >= 0)
+      continue;
+    SmallVector<int64_t> costs;
+    for (const Choice &choice : instructions[index].choices)
+      costs.append({int64_t(isa::streamIndex(choice.engine)), choice.occupancyPs});
+    alike[costs].push_back(index);
+  }
+  for (auto &[costs, members] : alike) {
+    if (members.size() < kManyAlike)
+      continue;
+    SmallVector<int64_t> counts(costs.size() / 2);
+    for (unsigned index : members)
+      ++counts[chosen[index]];
+    // The choice that is furthest behind its share is next.
+    SmallVector<int64_t> taken(counts.size());
+    for (auto [position, index] : llvm::enumerate(members)) {
+      unsigned next = 0;
+      int64_t furthest = INT64_MIN;
+      for (unsigned number = 0; number < counts.size(); ++number) {
+        int64_t behind = counts[number] * int64_t(position + 1) - taken[number] * int64_t(members.size());
+        if (taken[number] < counts[number] && behind > furthest) {
+          furthest = behind;
+          next = number;
+        }
+      }
+      ++taken[next];
+      chosen[index] = next;
+    }
   }
 }
 
@@ -412,6 +451,7 @@ void Balancer::run() {
     for (int count = 0; count < kMaxLatencySplits && shortenChain(); ++count) {
     }
   }
+  interleave();
   rewrite();
 }
 
