@@ -94,9 +94,10 @@ Value scores(NodeImporter &b, const Attention &a) {
   return all;
 }
 
-/// What neuron.attention cannot do: deep heads that do not fall into two equal pieces, scales that are not positive.
+/// What neuron.attention cannot do: deep heads that do not fall into two equal pieces, scales that are not positive (or
+/// so small that what hides a key would not).
 bool isStreamable(const Attention &a, const NodeImporter &b) {
-  return (a.depth() <= 128 || (a.depth() <= 256 && a.depth() % 2 == 0)) && a.valueDepth() <= 512 && a.scale > 0 &&
+  return (a.depth() <= 128 || (a.depth() <= 256 && a.depth() % 2 == 0)) && a.valueDepth() <= 512 && a.scale > 1e-30 &&
          std::isfinite(a.scale);
 }
 

@@ -200,11 +200,13 @@ LogicalResult KernelSelector::multiply(Location loc, const TileRef &dst, Value s
   for (int64_t index = 0; index < pieces; ++index) {
     TileRef moved = piece(b, index);
     writer.loadStationary(loc, piece(a, index), /*oneZero=*/false);
-    for (int64_t start = 0; start < columns; start += bankElements) {
+    for (int64_t start = 0, count = 0; start < columns; start += count) {
       TileRef part = dst, moving = moved;
       part.byteOffset += start * 4 * dst.steps.back();
       moving.byteOffset += start * moved.steps.back() * elementBytes(moved.element);
-      part.counts = moving.counts = {std::min(bankElements, columns - start)};
+      // Part of an accumulator may start within a bank.
+      count = std::min(bankElements - part.byteOffset / 4 % bankElements, columns - start);
+      part.counts = moving.counts = {count};
       part.steps = {dst.steps.back()};
       writer.matmul(loc, part, moving, accumulate || index > 0, /*oneZero=*/false, /*transpose=*/false);
     }

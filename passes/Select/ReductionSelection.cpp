@@ -3,6 +3,7 @@
 //
 // Reductions along the free axis and across partitions, index reductions, scans, and running results.
 
+#include "dialects/Neuron/NeuronAttentionOps.h"
 #include "passes/Select/KernelSelector.h"
 
 using namespace mlir;
@@ -346,9 +347,10 @@ LogicalResult KernelSelector::selectAccumulate(AccumulateOp op) {
     target = *ref;
   }
   define(op.getResult(), target);
-  // The leading box that the value covers.
+  // The box that the value covers.
   TileRef part = target;
   part.partitions = typeOf(op.getValue()).getDimSize(0);
+  part.byteOffset += firstColumn(op) * part.steps.back() * elementBytes(part.element);
   part.counts.assign(freeShape(op.getValue()).begin(), freeShape(op.getValue()).end());
   if (target.space() == MemorySpace::Psum && isProduct(op.getValue())) {
     if (auto matmul = op.getValue().getDefiningOp<TileMatmulOp>())
