@@ -3,7 +3,7 @@
 
 """What a timeline draws: a processed profile's events reduced to a few columns, as one Arrow stream.
 
-`slices` holds a row per event, sorted by (lane, start, longest first):
+`slices` holds a row per event, sorted by (lane, start, those without length, longest first):
 
     lane u16, ts f64 (ns from the start of the profile), dur u32 (f64 if one lasts 4.29 s), name u32, color u16,
     row u32 (row number in the event's table), wait u32 (ns before the start; only where known)
@@ -241,7 +241,7 @@ def _order(parts: list[Part]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
     sorted_already = bool(len(lane)) and bool(
         ((lane[1:] > lane[:-1]) | ((lane[1:] == lane[:-1]) & (ts[1:] > ts[:-1]))).all()
     )
-    order = np.arange(len(lane)) if sorted_already else np.lexsort((-end, ts, lane))
+    order = np.arange(len(lane)) if sorted_already else np.lexsort((-end, end > ts, ts, lane))
     return lane, ts, end, order, lanes
 
 

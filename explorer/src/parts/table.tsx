@@ -3,6 +3,7 @@
 
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { cell, heading } from "../format";
+import { download, toCsv } from "./csv";
 
 export interface Column<T> {
   key: string;
@@ -17,24 +18,6 @@ export interface Column<T> {
 
 const ROW_HEIGHT = 25;
 const EXTRA = 8;
-
-export function download(name: string, text: string, type = "text/plain"): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
-
-export function toCsv(header: string[], rows: unknown[][]): string {
-  const quote = (value: unknown) => {
-    let text = value === null || value === undefined ? "" : String(value);
-    // A spreadsheet would run what starts like a formula.
-    if (typeof value === "string" && /^[=+@\t]/.test(text)) text = `'${text}`;
-    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  return [header, ...rows].map((row) => row.map(quote).join(",")).join("\r\n");
-}
 
 interface TableProps<T> {
   label: string;
@@ -103,9 +86,9 @@ export function DataTable<T>(props: TableProps<T>) {
   const first = Math.max(0, Math.floor(top / ROW_HEIGHT) - EXTRA);
   const last = Math.min(shown.length, Math.ceil((top + height) / ROW_HEIGHT) + EXTRA);
   const template = columns
-    .map((column) => `minmax(${column.width ?? (column.numeric ? 90 : 130)}px, ${column.numeric ? 0.6 : 1}fr)`)
+    .map((column) => `minmax(${column.width ?? (column.numeric ? 104 : 130)}px, ${column.numeric ? 0.6 : 1}fr)`)
     .join(" ");
-  const least = columns.reduce((sum, column) => sum + (column.width ?? (column.numeric ? 90 : 130)), 0);
+  const least = columns.reduce((sum, column) => sum + (column.width ?? (column.numeric ? 104 : 130)), 0);
 
   const key = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 }[event.key];

@@ -279,7 +279,11 @@ function assignRows(columns: SliceColumns, laneOf: Int32Array, laneCount: number
     const kept: number[] = [];
     for (let i = 0; i < n; i++) if (laneOf[columns.lane[i]] >= 0) kept.push(i);
     const { ts, dur, lane } = columns;
-    kept.sort((a, b) => laneOf[lane[a]] - laneOf[lane[b]] || ts[a] - ts[b] || dur[b] - dur[a] || a - b);
+    kept.sort((a, b) => {
+      const order = laneOf[lane[a]] - laneOf[lane[b]] || ts[a] - ts[b];
+      // As the stream is sorted: what has no length before what starts with it, a call before the calls that it makes.
+      return order || Number(dur[a] > 0) - Number(dur[b] > 0) || dur[b] - dur[a] || a - b;
+    });
     order = Uint32Array.from(kept);
   }
   const rowOf = new Uint16Array(order.length);

@@ -359,8 +359,10 @@ export class TimelineView {
     element.className = `tl-label tl-${track.kind}`;
     element.title = track.label;
     const text = document.createElement("span");
-    // The end of a long path says most.
-    text.textContent = track.label;
+    // The end of a long path says most: the line runs from the right, its text as ever.
+    const isolated = document.createElement("bdi");
+    isolated.textContent = track.label;
+    text.append(isolated);
     const pin = document.createElement("button");
     pin.type = "button";
     pin.className = "tl-pin";

@@ -5,7 +5,7 @@ import { useState } from "react";
 import type { Frame, Row } from "../data/source";
 import { cell, duration, heading } from "../format";
 import { Await, Empty, Tabs, useLoaded, useSession } from "../parts/common";
-import { download } from "../parts/table";
+import { download } from "../parts/csv";
 import { useStore } from "../store";
 
 /** The fields that say most, first; the others follow in the order of the table. */

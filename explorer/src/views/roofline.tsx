@@ -151,7 +151,7 @@ function Roofline({ rows, constants, summary }: { rows: Row[]; constants: Row; s
           />
           {vectorPeak > lowY && (
             <line
-              x1={x(vectorPeak / bandwidth)}
+              x1={x(Math.max(lowX, vectorPeak / bandwidth))}
               x2={x(highX)}
               y1={y(vectorPeak)}
               y2={y(vectorPeak)}
@@ -166,7 +166,7 @@ function Roofline({ rows, constants, summary }: { rows: Row[]; constants: Row; s
               vector engine {quantity(vectorPeak, "FLOP/s")}
             </text>
           )}
-          <text x={x(ridge / 30)} y={y((ridge / 30) * bandwidth) - 12} textAnchor="middle">
+          <text x={x(ridge / 8) - 8} y={y((ridge / 8) * bandwidth) - 6} textAnchor="end">
             device memory {bytes(bandwidth)}/s
           </text>
           {shown.map((kernel) => (

@@ -4,7 +4,7 @@
 import { useEffect, useRef, useState } from "react";
 import { byUnit, duration } from "../format";
 import { useSession } from "../parts/common";
-import { download, toCsv } from "../parts/table";
+import { download, toCsv } from "../parts/csv";
 import { route } from "../route";
 import { COLOR_CHOICES, type ColorChoice, notify } from "../session";
 import { useStore } from "../store";

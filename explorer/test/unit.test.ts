@@ -1,0 +1,205 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+import { describe, expect, it } from "vitest";
+import type { SliceColumns } from "../src/data/drawn";
+import { condition } from "../src/data/inline";
+import { bytes, duration, moment, roundStep } from "../src/format";
+import { toCsv } from "../src/parts/csv";
+import { Series } from "../src/timeline/counters";
+import { laneLabel } from "../src/timeline/grouping";
+import { Slices } from "../src/timeline/slices";
+import { paintTile, TILE_COLUMNS, TILE_ROWS } from "../src/timeline/tiles";
+import { descendants, treeOf } from "../src/views/tree";
+
+function random(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+function columns(lanes: { ts: number; dur: number }[][]): SliceColumns {
+  const rows = lanes.flatMap((slices, lane) =>
+    [...slices].sort((a, b) => a.ts - b.ts || Number(a.dur > 0) - Number(b.dur > 0) || b.dur - a.dur).map((slice) => ({ ...slice, lane })),
+  );
+  return {
+    kind: "device",
+    base: 0n,
+    end: Math.max(1, ...rows.map((row) => row.ts + row.dur)),
+    lanes: lanes.map((_, i) => ({ label: `lane${i}`, group: "Engines", table: "Instruction" })),
+    names: ["a"],
+    colors: ["x", "y"],
+    lane: Uint16Array.from(rows, (row) => row.lane),
+    ts: Float64Array.from(rows, (row) => row.ts),
+    dur: Uint32Array.from(rows, (row) => row.dur),
+    name: new Uint32Array(rows.length),
+    color: Uint16Array.from(rows, (_, i) => i % 2),
+    row: Uint32Array.from(rows, (_, i) => i),
+    wait: null,
+  };
+}
+
+function scattered(count: number, seed: number, overlap: boolean) {
+  const next = random(seed);
+  const list = [];
+  let at = 0;
+  for (let i = 0; i < count; i++) {
+    const dur = Math.floor(next() * 50);
+    list.push({ ts: at, dur });
+    at += overlap ? Math.floor(next() * 20) : dur + Math.floor(next() * 20);
+  }
+  return list;
+}
+
+describe("slices", () => {
+  it("put no two events over one another in a row, and lose none", () => {
+    const slices = new Slices(columns([scattered(500, 1, true), scattered(300, 2, false)]));
+    expect(slices.count).toBe(800);
+    expect(slices.lanes[1].rows).toBe(1);
+    expect(new Set(slices.row).size).toBe(800);
+    for (let row = 0; row < slices.rowCount; row++)
+      for (let i = slices.off[row] + 1; i < slices.off[row + 1]; i++)
+        expect(slices.ts[i]).toBeGreaterThanOrEqual(slices.ts[i - 1] + slices.dur[i - 1]);
+  });
+
+  it("stack calls by their depth", () => {
+    const calls = [
+      { ts: 0, dur: 100 },
+      { ts: 0, dur: 40 },
+      { ts: 10, dur: 20 },
+      { ts: 50, dur: 30 },
+    ];
+    const slices = new Slices(columns([calls]));
+    const depth = calls.map((call) => {
+      for (let i = 0; i < 4; i++) if (slices.ts[i] === call.ts && slices.dur[i] === call.dur) return slices.rowOfSlice(i);
+    });
+    expect(depth).toEqual([0, 1, 2, 1]);
+  });
+
+  it("answer as a search of all slices does", () => {
+    const slices = new Slices(columns([scattered(700, 3, false)]));
+    const next = random(9);
+    for (let trial = 0; trial < 300; trial++) {
+      const a = Math.floor(next() * slices.end);
+      const b = a + Math.floor(next() * 3000) + 1;
+      let busy = 0;
+      for (let i = 0; i < slices.count; i++)
+        busy += Math.max(0, Math.min(b, slices.ts[i] + slices.dur[i]) - Math.max(a, slices.ts[i]));
+      expect(slices.busy(0, a, b)).toBe(busy);
+      const low = Math.floor(next() * 650);
+      const high = low + 1 + Math.floor(next() * 49);
+      expect(slices.dur[slices.longest(low, high)]).toBe(Math.max(...slices.dur.slice(low, high)));
+      const found: number[] = [];
+      slices.eachLong(low, high, 30, (i) => found.push(i));
+      const expected = Array.from({ length: high - low }, (_, i) => low + i).filter((i) => slices.dur[i] >= 30);
+      expect(found).toEqual(expected);
+      expect(slices.lowerBound(a, 0, slices.count)).toBe(slices.gallop(a, 0, slices.count));
+    }
+  });
+
+  it("paint a column exactly where something runs", () => {
+    const slices = new Slices(columns([scattered(4000, 4, false)]));
+    const pixels = new Uint32Array(TILE_COLUMNS * TILE_ROWS);
+    const q = 64;
+    paintTile(slices, Uint32Array.of(0xff0000ff, 0xff00ff00), 0, TILE_COLUMNS * q, q, pixels);
+    for (let column = 0; column < TILE_COLUMNS; column++) {
+      const from = TILE_COLUMNS * q + column * q;
+      const busy = slices.busy(0, from, from + q);
+      // A sliver that reaches over an edge by less than a twentieth of a column is left to the column before.
+      if (busy > 4) expect(pixels[column], `column ${column} busy ${busy}`).not.toBe(0);
+      if (busy === 0 && slices.lowerBound(from, 0, slices.count) === slices.lowerBound(from + q, 0, slices.count))
+        expect(pixels[column]).toBe(0);
+    }
+  });
+
+  it("pick what is under the pointer", () => {
+    const slices = new Slices(columns([[{ ts: 100, dur: 50 }, { ts: 200, dur: 0 }]]));
+    expect(slices.pick(0, 120, 1)).toBe(0);
+    expect(slices.pick(0, 170, 1)).toBe(-1);
+    expect(slices.pick(0, 199, 2)).toBe(1);
+  });
+});
+
+describe("counters", () => {
+  it("hold a value until the next sample and know the highest of a range", () => {
+    const next = random(5);
+    const value = Float64Array.from({ length: 1000 }, () => next());
+    const series = new Series(
+      { label: "x", group: "g", unit: "", style: "step", max: null, hidden: false },
+      Float64Array.from({ length: 1000 }, (_, i) => i * 10),
+      value,
+    );
+    expect(series.at(-1)).toBe(-1);
+    expect(series.at(19)).toBe(1);
+    expect(series.at(20)).toBe(2);
+    expect(series.most(13, 777)).toBe(Math.max(...value.slice(13, 777)));
+  });
+});
+
+describe("labels of system lanes", () => {
+  const key = {
+    label: "",
+    group: "",
+    table: "",
+    instance_id: "i-1",
+    process_id: 7,
+    thread_id: 9,
+    nc_idx: 0,
+    pcore_idx: 4,
+    worker_gid: 2,
+  };
+  it("follow the grouping", () => {
+    const hardware = { ...key, trace_event_source: "neuron_hw" };
+    const runtime = { ...key, trace_event_source: "neuron_rt" };
+    const framework = { ...key, trace_event_source: "framework" };
+    expect(laneLabel(hardware, "Default")).toBe("i-1/PID:7/neuron_hw/NC0:4");
+    expect(laneLabel(runtime, "Default")).toBe("i-1/PID:7/neuron_rt/NC:0");
+    expect(laneLabel(framework, "Default")).toBe("i-1/PID:7/framework/TID:9");
+    expect(laneLabel({ ...framework, framework_stream_id: "3" }, "Default")).toBe("i-1/PID:7/framework/Stream:3");
+    expect(laneLabel(runtime, "CPU vs Device")).toBe("i-1/PID:7/TID:9/neuron_rt");
+    expect(laneLabel(hardware, "CPU vs Device")).toBe("i-1/PID:7/Worker:2/neuron_hw");
+    expect(laneLabel(hardware, "NeuronCore")).toBe("i-1/NC:0");
+    expect(laneLabel(runtime, "Thread")).toBe("i-1/PID:7/TID:9");
+    expect(laneLabel(runtime, "Process")).toBe("i-1/PID:7");
+    expect(laneLabel(runtime, "Instance")).toBe("i-1");
+    expect(laneLabel({ ...runtime, transfer: "host_to_device" }, "Default")).toBe("i-1/NC:0/host_to_device_transfers");
+  });
+});
+
+describe("text", () => {
+  it("gives units that fit", () => {
+    expect([0, 999, 1500, 2.5e6, 3e9].map(duration)).toEqual(["0 ns", "999 ns", "1.5 µs", "2.5 ms", "3 s"]);
+    expect(bytes(1536)).toBe("1.5 KiB");
+    expect(moment(1_234_500, 100)).toBe("1.2345 ms");
+    expect([1, 1.5, 3, 7, 30].map(roundStep)).toEqual([1, 2, 5, 10, 50]);
+  });
+  it("quotes CSV and disarms formulas", () => {
+    expect(toCsv(["a,b"], [["=1+1", 'x"y', -3]])).toBe('"a,b"\r\n\'=1+1,"x""y",-3');
+  });
+  it("searches as the server does", () => {
+    expect([1, 5, 9].filter(condition("int64", "2..7", false))).toEqual([5]);
+    expect([1, 5, 9].filter(condition("int64", ">= 5", false))).toEqual([5, 9]);
+    expect(["MATMUL", "ACTIVATE"].filter(condition("string", "matm", false))).toEqual(["MATMUL"]);
+    expect(["MATMUL", "MAT"].filter(condition("string", "MAT", true))).toEqual(["MAT"]);
+    expect(() => condition("int64", "soon", false)).toThrow("expected a number, a range");
+  });
+});
+
+describe("the tree of nodes", () => {
+  it("survives parents that are missing or their own", () => {
+    const row = (id: number, name: string, parent: string, children: number[]) => ({
+      row: id,
+      id: String(id),
+      node_name: name,
+      parent_name: parent,
+      children_ids: JSON.stringify(children),
+      start_ts: id,
+      end_ts: id + 1,
+    });
+    const roots = treeOf([row(0, "a", "", [1]), row(1, "a/b", "a", []), row(2, "a/c", "a", []), row(3, "z", "z", [3]), row(4, "q/r", "q", [])]);
+    expect(roots.map((node) => node.name)).toEqual(["a", "z", "q/r"]);
+    expect(descendants(roots[0]).map((node) => node.short)).toEqual(["a", "b", "c"]);
+  });
+});
