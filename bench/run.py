@@ -15,6 +15,7 @@ Sections:
   forward   wall time of the emulated forward of models against eager mode on the CPU, both on two threads
   run       wall time of the emulation on one host thread against eager mode on the CPU, also on one thread
   calls     what the caller of an eager operator and of a compiled function waits for
+  explorer  first paint and frame times of the Explorer in headless Chromium, sizes of its app and of its HTML file
 
 Wall times are medians of turns in which both sides ran one after the other; the ratio is the median of the ratios
 within the turns. Times of the sections `kernel` and `product` are modelled (docs/MachineModel.md): they do not depend on this machine.
@@ -32,7 +33,7 @@ import sys
 os.environ["TORCH_NEURONX_DISABLE_NEFF_CACHE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-SECTIONS = ("compile", "scaling", "kernel", "traffic", "product", "block", "model", "forward", "run", "calls")
+SECTIONS = ("compile", "scaling", "kernel", "traffic", "product", "block", "model", "forward", "run", "calls", "explorer")
 TURNS = {"compile": 3, "scaling": 31, "model": 7, "forward": 9, "run": 7, "calls": 25}
 
 
@@ -91,6 +92,10 @@ def measure(sections: set[str], turns: int | None):
         from compiling import compile_rows
 
         yield from compile_rows(turns or TURNS["compile"])
+    if "explorer" in sections:
+        from explorer import explorer_rows
+
+        yield from explorer_rows()
 
 
 def main(arguments: list[str]) -> int:

@@ -156,6 +156,8 @@ export default function Code({ label, text, language, notes, lines, onLine }: Co
       );
     }
     const editor = new EditorView({ doc: text, extensions, parent: root.current! });
+    // Text that does not fit must be reachable with the keyboard alone.
+    editor.scrollDOM.tabIndex = 0;
     view.current = editor;
     return () => editor.destroy();
   }, [label, text, language, notes]);

@@ -83,7 +83,7 @@ function Fields({ row, table }: { row: Row; table: string }) {
   return (
     <div className="details">
       <div className="details-head">
-        <h3>{title(row)}</h3>
+        <h2>{title(row)}</h2>
         <span className="muted">{table}</span>
         <span className="spacer" />
         <button
@@ -189,7 +189,7 @@ export function Linked({ heading: text, rows, table }: { heading: string; rows: 
   const session = useSession();
   return (
     <section className="linked">
-      <h4>{text}</h4>
+      <h3>{text}</h3>
       {rows.length === 0 && <p className="muted">There are none.</p>}
       {rows.map((other) => (
         <button

@@ -55,7 +55,7 @@ export function CriticalPathPanel() {
                 </select>
               </label>
               <div>
-                <h4>Time by engine</h4>
+                <h3>Time by engine</h3>
                 {by("engine").map(([name, time]) => (
                   <p key={name}>
                     {name}: <strong>{percent(time / total)}</strong> <span className="muted">{duration(time)}</span>
@@ -63,7 +63,7 @@ export function CriticalPathPanel() {
                 ))}
               </div>
               <div>
-                <h4>By what it waited for</h4>
+                <h3>By what it waited for</h3>
                 {by("wait_reason").map(([name, time]) => (
                   <p key={name}>
                     {name}: <strong>{percent(time / total)}</strong> <span className="muted">{duration(time)}</span>
@@ -72,7 +72,7 @@ export function CriticalPathPanel() {
               </div>
               {scenarios.length > 0 && (
                 <div className="grow">
-                  <h4>What if</h4>
+                  <h3>What if</h3>
                   <Scenarios rows={scenarios} total={Number(summaries[0]?.total_time ?? 0) * 1e9} />
                 </div>
               )}
@@ -560,7 +560,7 @@ export function ChainPanel() {
         chain && (
           <div className="chain">
             <div className="details-head">
-              <h3>{title(chain.event)}</h3>
+              <h2>{title(chain.event)}</h2>
               <span className="badge">{String(chain.event.trace_event_source)}</span>
             </div>
             <ChainTable heading="Upstream events" rows={chain.upstream} />
@@ -576,7 +576,7 @@ function ChainTable({ heading, rows }: { heading: string; rows: Row[] }) {
   const session = useSession();
   return (
     <section>
-      <h4>{heading}</h4>
+      <h3>{heading}</h3>
       {rows.length === 0 ? (
         <p className="muted">There are none.</p>
       ) : (

@@ -22,7 +22,7 @@ export function isDark(): boolean {
 function Card({ title, children, wide }: { title: string; children: ReactNode; wide?: boolean }) {
   return (
     <section className={`card${wide ? " wide" : ""}`}>
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       {children}
     </section>
   );

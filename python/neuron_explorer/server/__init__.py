@@ -9,6 +9,7 @@ import ipaddress
 import secrets
 import socket
 import sys
+import threading
 import webbrowser
 
 DEFAULT_PORT = 3001
@@ -54,6 +55,17 @@ def serve(data_path=None, port: int = DEFAULT_PORT, host: str = "127.0.0.1", pro
     print(f"Neuron Explorer is at {address}", flush=True)
     if open_browser:
         webbrowser.open(address)
-    config = uvicorn.Config(create_app(data_path, token, hosts), log_level="info" if verbose else "warning",
+    application = create_app(data_path, token, hosts)
+    if profile:
+        threading.Thread(target=_warm, args=(application, profile), daemon=True).start()
+    config = uvicorn.Config(application, log_level="info" if verbose else "warning",
                             access_log=verbose, server_header=False)  # fmt: skip
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _warm(application, profile: str) -> None:
+    try:
+        application.state.explorer.warm(profile)
+    except (ValueError, OSError) as error:
+        # The page asks for the same and shows what is wrong.
+        print(f"warning: profile {profile} cannot be drawn: {error}", file=sys.stderr)

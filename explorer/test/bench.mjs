@@ -1,0 +1,94 @@
+// Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// First paint and frame times of a device profile (bench/explorer.py starts the server and this file).
+// node bench.mjs '{"address", "profile", "browser", "sizes": [[1280, 800], ...], "frames"}' prints JSON.
+
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { chromium } from "playwright-core";
+
+const options = JSON.parse(process.argv[2]);
+const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+const high = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length * 0.95)];
+const results = [];
+for (const [width, height] of options.sizes) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "explorer-bench-"));
+  const context = await chromium.launchPersistentContext(folder, {
+    executablePath: options.browser,
+    headless: true,
+    viewport: { width, height },
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+  const page = context.pages()[0];
+  page.setDefaultTimeout(120000);
+  // From the navigation to the frame after the one that drew the events.
+  await page.addInitScript(() => {
+    const look = () => {
+      if (document.querySelector(".tl-lane")) requestAnimationFrame(() => requestAnimationFrame(() => (window.firstPaint = performance.now())));
+      else requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+  });
+  const paints = [];
+  for (let turn = 0; turn < 3; turn++) {
+    await page.goto("about:blank");
+    await page.goto(`${options.address}/#/p/${options.profile}`);
+    await page.waitForFunction(() => window.firstPaint);
+    paints.push(await page.evaluate(() => window.firstPaint));
+  }
+  await page.waitForTimeout(1500);
+  const idle = await page.evaluate(async (count) => {
+    const times = [];
+    let last = await new Promise(requestAnimationFrame);
+    for (let i = 0; i < count; i++) {
+      const now = await new Promise(requestAnimationFrame);
+      times.push(now - last);
+      last = now;
+    }
+    return times;
+  }, options.frames);
+  const frames = {};
+  for (const [name, share] of [["all", 1], ["5 %", 0.05], ["0.05 %", 0.0005]]) {
+    for (const gesture of ["pan", "zoom"]) {
+      frames[`${gesture} ${name}`] = await page.evaluate(
+        async ({ share, gesture, count }) => {
+          const canvas = document.querySelector(".tl-overlay");
+          const box = canvas.getBoundingClientRect();
+          const wheel = (deltaY, keys) =>
+            canvas.dispatchEvent(new WheelEvent("wheel", { deltaY, bubbles: true, cancelable: true, clientX: box.left + box.width / 2, clientY: box.top + 60, ...keys }));
+          const frame = () => new Promise(requestAnimationFrame);
+          canvas.focus();
+          canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+          canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "0", bubbles: true }));
+          await new Promise((resolve) => setTimeout(resolve, 400));
+          // exp(deltaY * 0.002) is the factor of one step.
+          if (share < 1) wheel(Math.log(share) / 0.002, { ctrlKey: true });
+          await new Promise((resolve) => setTimeout(resolve, 300));
+          const times = [];
+          let last = await frame();
+          for (let i = 0; i < count; i++) {
+            if (gesture === "pan") wheel(i < count / 2 ? 37 : -37, { shiftKey: true });
+            else wheel(i < count / 2 ? -40 : 40, { ctrlKey: true });
+            const now = await frame();
+            times.push(now - last);
+            last = now;
+          }
+          return times;
+        },
+        { share, gesture, count: options.frames },
+      );
+    }
+  }
+  results.push({
+    width,
+    height,
+    firstPaint: median(paints),
+    idle: median(idle),
+    frames: Object.fromEntries(Object.entries(frames).map(([name, list]) => [name, { median: median(list), high: high(list) }])),
+  });
+  await context.close();
+  fs.rmSync(folder, { recursive: true, force: true });
+}
+console.log(JSON.stringify(results));
