@@ -351,7 +351,7 @@ function Opened({
           />
         </main>
         {current.tab === "summary" && (
-          <main className="summary-main">
+          <main className="summary-main" tabIndex={0}>
             <h1 className="visually-hidden">Summary of {profile.name}</h1>
             <SummaryPage />
           </main>

@@ -43,7 +43,7 @@ export function ComparePage({ source }: { source: DataSource }) {
   }, [sides]);
   const complete = sides.every((side) => side.profile && side.device);
   return (
-    <main className="compare">
+    <main className="compare" tabIndex={0}>
       <div className="compare-head">
         <h1>Comparison</h1>
         <Await loaded={listed}>

@@ -74,7 +74,7 @@ export function ManagerPage({ source }: { source: DataSource }) {
   if (tab === "Recently viewed") shown.sort((a, b) => recent.indexOf(a.name) - recent.indexOf(b.name));
 
   return (
-    <main className="manager">
+    <main className="manager" tabIndex={0}>
       <div className="manager-head">
         <div>
           <h1>Profiles</h1>
