@@ -18,7 +18,8 @@ Sections:
   explorer  first paint and frame times of the Explorer in headless Chromium, sizes of its app and of its HTML file
 
 Wall times are medians of turns in which both sides ran one after the other; the ratio is the median of the ratios
-within the turns. Times of the sections `kernel` and `product` are modelled (docs/MachineModel.md): they do not depend on this machine.
+within the turns. Times of the sections `kernel` and `product` are modelled (docs/MachineModel.md): they do not depend on
+this machine.
 """
 
 from __future__ import annotations
@@ -33,7 +34,19 @@ import sys
 os.environ["TORCH_NEURONX_DISABLE_NEFF_CACHE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-SECTIONS = ("compile", "scaling", "kernel", "traffic", "product", "block", "model", "forward", "run", "calls", "explorer")
+SECTIONS = (
+    "compile",
+    "scaling",
+    "kernel",
+    "traffic",
+    "product",
+    "block",
+    "model",
+    "forward",
+    "run",
+    "calls",
+    "explorer",
+)
 TURNS = {"compile": 3, "scaling": 31, "model": 7, "forward": 9, "run": 7, "calls": 25}
 
 

@@ -11,8 +11,8 @@
 `counters` holds a row per sample, sorted by (series, ts): series u16, ts f64, value f64.
 
 Lanes, series and the strings behind the indices travel in the schema's metadata, key `explorer`. Doubles are exact to
-2^53 ns = 104 days from the start of a profile; absolute Unix nanoseconds would not be. One record batch, because a browser
-reads a column of several batches through a copy.
+2^53 ns = 104 days from the start of a profile; absolute Unix nanoseconds would not be. One record batch, because a
+browser reads a column of several batches through a copy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 FORMAT_VERSION = 1
 ENGINES = ("Sync", "Tensor", "TensorMatrix", "Vector", "Scalar", "GpSimd")
-# More samples than this per series are reduced to the extremes of as many intervals: a screen has a few thousand columns.
+# More samples of a series are reduced to the extremes of as many intervals: a screen has a few thousand columns.
 MAX_SAMPLES = 131072
 # What a slice of a table is named after, first that is present; and what it is coloured by, for each choice of colours.
 NAME_COLUMNS = {
@@ -49,10 +49,27 @@ COLOR_COLUMNS = {
     "node": ("raw_framework_id", "queue_name", "update_source", "name"),
 }
 STRINGS = (
-    "engine", "timeline_track", "opcode", "hlo_name", "layer", "kernel_instruction_name", "queue_name", "queue_type",
-    "variable", "op", "id", "update_source", "update_operation_type", "description", "operation", "name", "instance_id",
-    "trace_event_source", "framework_stream_id", "modular_flow_function",
-)  # fmt: skip
+    "engine",
+    "timeline_track",
+    "opcode",
+    "hlo_name",
+    "layer",
+    "kernel_instruction_name",
+    "queue_name",
+    "queue_type",
+    "variable",
+    "op",
+    "id",
+    "update_source",
+    "update_operation_type",
+    "description",
+    "operation",
+    "name",
+    "instance_id",
+    "trace_event_source",
+    "framework_stream_id",
+    "modular_flow_function",
+)
 
 
 def table_file(folder: Path, table: str) -> Path | None:
@@ -69,8 +86,11 @@ def read_columns(folder: Path, table: str, columns) -> pa.Table | None:
     names = set(file.schema_arrow.names)
     if file.metadata.num_rows == 0:
         return None
-    strings = [name for name in columns if name in STRINGS and name in names
-               and pa.types.is_string(file.schema_arrow.field(name).type)]  # fmt: skip
+    strings = [
+        name
+        for name in columns
+        if name in STRINGS and name in names and pa.types.is_string(file.schema_arrow.field(name).type)
+    ]
     return pq.read_table(path, columns=[name for name in columns if name in names], read_dictionary=strings)
 
 
@@ -172,8 +192,16 @@ def device_parts(folder: Path) -> list[Part]:
     errors = read_columns(folder, "Error", ("timestamp", "description", "type"))
     if errors is not None:
         ts = integers(errors, "timestamp")
-        parts.append(Part("Error", [{"label": "Errors", "group": "Errors", "table": "Error"}],
-                          np.zeros(len(ts), np.int64), ts, ts, errors))  # fmt: skip
+        parts.append(
+            Part(
+                "Error",
+                [{"label": "Errors", "group": "Errors", "table": "Error"}],
+                np.zeros(len(ts), np.int64),
+                ts,
+                ts,
+                errors,
+            )
+        )
     parts.append(_lane_part(folder, "Instruction", ("timeline_track", "engine"), "Engines", order=_engine_order))
     parts.append(_lane_part(folder, "DmaPacketAggregated", ("queue_name",), "DMA queues"))
     # The packets where they are modelled, else each engine's share of the transfers.
@@ -184,15 +212,31 @@ def device_parts(folder: Path) -> list[Part]:
     updates = read_columns(folder, "SemaphoreUpdate", ("timestamp", "id", "update_source", "update_operation_type"))
     if updates is not None:
         ts = integers(updates, "timestamp")
-        parts.append(Part("SemaphoreUpdate", [{"label": "Semaphore", "group": "Semaphores", "table": "SemaphoreUpdate"}],
-                          np.zeros(len(ts), np.int64), ts, ts, updates))  # fmt: skip
+        parts.append(
+            Part(
+                "SemaphoreUpdate",
+                [{"label": "Semaphore", "group": "Semaphores", "table": "SemaphoreUpdate"}],
+                np.zeros(len(ts), np.int64),
+                ts,
+                ts,
+                updates,
+            )
+        )
     return [part for part in parts if part is not None]
 
 
 def system_parts(folder: Path) -> list[Part]:
     """One lane per distinct origin; the browser merges them by the chosen grouping."""
-    keys = ("trace_event_source", "instance_id", "process_id", "thread_id", "nc_idx", "pcore_idx", "worker_gid",
-            "framework_stream_id")  # fmt: skip
+    keys = (
+        "trace_event_source",
+        "instance_id",
+        "process_id",
+        "thread_id",
+        "nc_idx",
+        "pcore_idx",
+        "worker_gid",
+        "framework_stream_id",
+    )
     data = read_columns(folder, "SystemProfileEvents", ("start_ts", "end_ts", "name", *keys))
     if data is None:
         return []
@@ -214,14 +258,18 @@ def system_parts(folder: Path) -> list[Part]:
     for combination in distinct.tolist():
         entry: dict = {"table": "SystemProfileEvents"}
         for key, (_, texts), value in zip(keys, columns, combination[:-1], strict=True):
-            entry[key] = (texts[value] if texts and value >= 0 else None) if texts is not None else (
-                value if value >= 0 else None)  # fmt: skip
+            entry[key] = (
+                (texts[value] if texts and value >= 0 else None)
+                if texts is not None
+                else (value if value >= 0 else None)
+            )
         entry["transfer"] = (None, "host_to_device", "device_to_host")[combination[-1]]
         entry["label"] = entry["trace_event_source"] or ""
         entry["group"] = "System"
         lanes.append(entry)
-    return [Part("SystemProfileEvents", lanes, lane.reshape(-1), integers(data, "start_ts"), integers(data, "end_ts"),
-                 data)]  # fmt: skip
+    return [
+        Part("SystemProfileEvents", lanes, lane.reshape(-1), integers(data, "start_ts"), integers(data, "end_ts"), data)
+    ]
 
 
 def parts_of(folder: Path, kind: str) -> list[Part]:
@@ -299,9 +347,15 @@ def slices(folder: Path, kind: str) -> bytes:
     end_of_all = int(end.max()) - base if len(end) else 0
     return stream(
         pa.table(columns),
-        {"kind": kind, "base": str(base), "end": max(end_of_all, 1), "lanes": lanes, "names": names.values,
-         "colors": colors},
-    )  # fmt: skip
+        {
+            "kind": kind,
+            "base": str(base),
+            "end": max(end_of_all, 1),
+            "lanes": lanes,
+            "names": names.values,
+            "colors": colors,
+        },
+    )
 
 
 def colors(folder: Path, kind: str, by: str) -> bytes:
@@ -359,22 +413,52 @@ def _sampled(folder, table, columns: list[tuple[str, str]], group, unit, style, 
 
 
 def utilisation(folder: Path) -> list[Series]:
-    columns = [("mfu_instant", "Estimated Instant MFU"), ("mfu_cumulative", "Estimated Cumulative MFU"),
-               ("hfu_instant", "Estimated Instant HFU"), ("hfu_cumulative", "Estimated Cumulative HFU")]  # fmt: skip
+    columns = [
+        ("mfu_instant", "Estimated Instant MFU"),
+        ("mfu_cumulative", "Estimated Cumulative MFU"),
+        ("hfu_instant", "Estimated Instant HFU"),
+        ("hfu_cumulative", "Estimated Cumulative HFU"),
+    ]
     return _sampled(folder, "Utilisation", columns, "Utilisation", "%", "step", scale=100)
 
 
 def device_series(folder: Path) -> list[Series]:
     result = []
-    result += _sampled(folder, "SbufUsage", [("avg_util_percent", "State Buffer Usage")], "On-chip memory", "%", "area",
-                       scale=100, maximum=100)  # fmt: skip
-    result += _sampled(folder, "SbufUsage",
-                       [(f"partition_{p}_util_percent", f"State Buffer, partition {p}") for p in (0, 32, 64, 96)],
-                       "On-chip memory", "%", "area", scale=100, maximum=100, hidden=True)  # fmt: skip
-    result += _sampled(folder, "PsumUsage", [("avg_util_percent", "PSUM Usage")], "On-chip memory", "%", "area",
-                       scale=100, maximum=100)  # fmt: skip
-    result += _sampled(folder, "PsumUsage", [(f"bank_{b}_util_percent", f"PSUM, bank {b}") for b in range(8)],
-                       "On-chip memory", "%", "area", scale=100, maximum=100, hidden=True)  # fmt: skip
+    result += _sampled(
+        folder,
+        "SbufUsage",
+        [("avg_util_percent", "State Buffer Usage")],
+        "On-chip memory",
+        "%",
+        "area",
+        scale=100,
+        maximum=100,
+    )
+    result += _sampled(
+        folder,
+        "SbufUsage",
+        [(f"partition_{p}_util_percent", f"State Buffer, partition {p}") for p in (0, 32, 64, 96)],
+        "On-chip memory",
+        "%",
+        "area",
+        scale=100,
+        maximum=100,
+        hidden=True,
+    )
+    result += _sampled(
+        folder, "PsumUsage", [("avg_util_percent", "PSUM Usage")], "On-chip memory", "%", "area", scale=100, maximum=100
+    )
+    result += _sampled(
+        folder,
+        "PsumUsage",
+        [(f"bank_{b}_util_percent", f"PSUM, bank {b}") for b in range(8)],
+        "On-chip memory",
+        "%",
+        "area",
+        scale=100,
+        maximum=100,
+        hidden=True,
+    )
     throttle = read_columns(folder, "Throttle", ("timestamp", "k", "n"))
     if throttle is not None:
         ts = integers(throttle, "timestamp")
@@ -393,7 +477,9 @@ def device_series(folder: Path) -> list[Series]:
 
 def system_series(folder: Path) -> list[Series]:
     result = []
-    data = read_columns(folder, "SystemProfileHbmUsage", ("timestamp", "total_bytes", "device_idx", "hbm_idx", "instance_id"))
+    data = read_columns(
+        folder, "SystemProfileHbmUsage", ("timestamp", "total_bytes", "device_idx", "hbm_idx", "instance_id")
+    )
     if data is not None:
         ts, total = integers(data, "timestamp"), integers(data, "total_bytes")
         instances = data["instance_id"].to_pylist()
@@ -404,8 +490,9 @@ def system_series(folder: Path) -> list[Series]:
     data = read_columns(folder, "HostMemUsage", ("timestamp", "used_bytes", "instance_id"))
     if data is not None:
         labels = [f"{instance}/host_memory" for instance in data["instance_id"].to_pylist()]
-        result += _by_label(labels, integers(data, "timestamp"), integers(data, "used_bytes").astype(float), "Host", "B",
-                            "area")  # fmt: skip
+        result += _by_label(
+            labels, integers(data, "timestamp"), integers(data, "used_bytes").astype(float), "Host", "B", "area"
+        )
     data = read_columns(folder, "CpuUsage", ("timestamp", "util_percent", "cpu_id", "instance_id"))
     if data is not None:
         pairs = zip(data["instance_id"].to_pylist(), data["cpu_id"].to_pylist(), strict=True)
@@ -449,7 +536,9 @@ def _bandwidth(folder: Path) -> list[Series]:
             continue
         rate = size / ((end - start) * 1e-9)
         core = data["nc_idx"][row].as_py() if "nc_idx" in data.column_names else None
-        label = f"{data['instance_id'][row].as_py()}/NC:{core if core is not None else 0}/{directions[texts[names[row]]]}"
+        label = (
+            f"{data['instance_id'][row].as_py()}/NC:{core if core is not None else 0}/{directions[texts[names[row]]]}"
+        )
         result.setdefault(f"{label}/transfer_bandwidth", []).extend([(start, rate), (end, -rate)])
     series = []
     for label in sorted(result, key=natural):
@@ -472,14 +561,24 @@ def counters(folder: Path, kind: str) -> bytes:
         ts.append(moments.astype(np.float64) if base == 0 else (moments - base).astype(np.float64))
         value.append(np.asarray(values, np.float64))
         number.append(np.full(len(moments), index, np.uint16))
-        described.append({"label": entry.label, "group": entry.group, "unit": entry.unit, "style": entry.style,
-                          "max": entry.maximum, "hidden": entry.hidden})  # fmt: skip
+        described.append(
+            {
+                "label": entry.label,
+                "group": entry.group,
+                "unit": entry.unit,
+                "style": entry.style,
+                "max": entry.maximum,
+                "hidden": entry.hidden,
+            }
+        )
     empty = np.zeros(0)
-    table = pa.table({
-        "series": np.concatenate(number) if number else empty.astype(np.uint16),
-        "ts": np.concatenate(ts) if ts else empty,
-        "value": np.concatenate(value) if value else empty,
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "series": np.concatenate(number) if number else empty.astype(np.uint16),
+            "ts": np.concatenate(ts) if ts else empty,
+            "value": np.concatenate(value) if value else empty,
+        }
+    )
     return stream(table, {"series": described})
 
 

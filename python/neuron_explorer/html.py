@@ -3,8 +3,8 @@
 
 """One self-contained HTML file of a processed profile: the browser app with the profile's tables inside it.
 
-Every block is gzip of an Arrow stream (or of JSON) as base64 in a script element of a type that browsers do not run. The
-file opens from a disk, asks for nothing else and carries a content security policy that forbids it to.
+Every block is gzip of an Arrow stream (or of JSON) as base64 in a script element of a type that browsers do not run.
+The file opens from a disk, asks for nothing else and carries a content security policy that forbids it to.
 """
 
 from __future__ import annotations
@@ -31,11 +31,23 @@ POLICY = (
 REPEATED = ("compiler_opcode", "compiler_operands", "compiler_pc", "bir_id", "bir_debug_info_source_location")
 # Left out, from first to last, of a file that would be larger than asked for: (table, column or None for all of it).
 LEAST_NEEDED = (
-    ("colors-layer", None), ("colors-opcode", None), ("SemaphoreUpdate", None), ("SchemaFields", None), ("PendingDma", None),
-    ("ActiveTime", None), ("HbmUsage", None), ("DmaUsage", None), ("Utilisation", None),
-    ("DmaPacketAggregated", "semaphore_id"), ("DmaPacketAggregated", "throughput"), ("Instruction", "operands"),
-    ("colors-node", None), ("DmaPacketAggregated", None), ("Flow", None), ("Instruction", None),
-)  # fmt: skip
+    ("colors-layer", None),
+    ("colors-opcode", None),
+    ("SemaphoreUpdate", None),
+    ("SchemaFields", None),
+    ("PendingDma", None),
+    ("ActiveTime", None),
+    ("HbmUsage", None),
+    ("DmaUsage", None),
+    ("Utilisation", None),
+    ("DmaPacketAggregated", "semaphore_id"),
+    ("DmaPacketAggregated", "throughput"),
+    ("Instruction", "operands"),
+    ("colors-node", None),
+    ("DmaPacketAggregated", None),
+    ("Flow", None),
+    ("Instruction", None),
+)
 
 
 class ExportError(ValueError):
@@ -107,8 +119,12 @@ class Contents:
             )
 
 
-def export_html(profile_dir: str | os.PathLike, output_file: str | os.PathLike, device: str | None = None,
-                max_bytes: int | None = None) -> Path:  # fmt: skip
+def export_html(
+    profile_dir: str | os.PathLike,
+    output_file: str | os.PathLike,
+    device: str | None = None,
+    max_bytes: int | None = None,
+) -> Path:
     """Writes the profile (or one of its device profiles) as a file that any browser opens, and returns its path.
 
     With `max_bytes` columns and tables that views need least are left out until the file fits; the page names them. The
@@ -167,7 +183,10 @@ def export_html(profile_dir: str | os.PathLike, output_file: str | os.PathLike, 
         for table in contents.left_out.get(name, []):
             counts.pop(table, None)
         if left := contents.left_out.get(name):
-            description["warnings"] = [*description["warnings"], f"left out of this file to keep it small: {', '.join(left)}"]
+            description["warnings"] = [
+                *description["warnings"],
+                f"left out of this file to keep it small: {', '.join(left)}",
+            ]
     description["annotations"] = store.annotations(folder.name)
     index = {"version": CONTENTS_VERSION, "profile": description, "devices": devices}
     blocks = [_block("explorer-contents", packed(json.dumps(index, default=str).encode()))]

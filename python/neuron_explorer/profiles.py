@@ -39,7 +39,8 @@ def default_data_path() -> Path:
 def checked_name(name: str) -> str:
     if not NAME.fullmatch(name) or ".." in name:
         raise ProfileError(
-            f"expected a profile name of 1 to 150 letters, digits and _.@+- that starts with a letter, digit or _, but got {name!r}"
+            f"expected a profile name of 1 to 150 letters, digits and _.@+- that starts with a letter, digit or _, "
+            f"but got {name!r}"
         )
     return name
 
@@ -102,7 +103,9 @@ class ProfileStore:
         description["favourite"] = bool(description.get("favourite"))
         description["has_system"] = (folder / "SystemProfileEvents.parquet").is_file()
         devices = folder / "device"
-        description["devices"] = sorted(entry.name for entry in devices.iterdir() if entry.is_dir()) if devices.is_dir() else []
+        description["devices"] = (
+            sorted(entry.name for entry in devices.iterdir() if entry.is_dir()) if devices.is_dir() else []
+        )
         return description
 
     def list(self) -> list[dict]:
@@ -131,7 +134,11 @@ class ProfileStore:
                 raise ProfileError(f"expected tags, favourite or folder but got {', '.join(sorted(unknown))}")
             if "tags" in changes:
                 tags = changes["tags"]
-                if not isinstance(tags, list) or len(tags) > 50 or not all(isinstance(t, str) and 0 < len(t) <= 50 for t in tags):
+                if (
+                    not isinstance(tags, list)
+                    or len(tags) > 50
+                    or not all(isinstance(t, str) and 0 < len(t) <= 50 for t in tags)
+                ):
                     raise ProfileError("expected at most 50 tags of 1 to 50 characters")
                 description["tags"] = sorted(set(tags))
             if "favourite" in changes:
@@ -167,7 +174,9 @@ class ProfileStore:
     def upload_target(self, name: str, file: str) -> Path:
         """Where a file of an upload goes; its name may hold folders, as in a session folder."""
         pieces = file.split("/")
-        if len(pieces) > 6 or not all(re.fullmatch(r"[A-Za-z0-9_@+=-][A-Za-z0-9_.@+=-]{0,199}", piece) for piece in pieces):
+        if len(pieces) > 6 or not all(
+            re.fullmatch(r"[A-Za-z0-9_@+=-][A-Za-z0-9_.@+=-]{0,199}", piece) for piece in pieces
+        ):
             raise ProfileError(f"expected a file name of letters, digits and _.@+=- but got {file!r}")
         if not pieces[-1].endswith(UPLOAD_SUFFIXES):
             raise ProfileError(f"expected a file that ends in one of {' '.join(UPLOAD_SUFFIXES)} but got {file!r}")

@@ -21,7 +21,8 @@ NODE = os.environ.get("NEURON_NODE") or shutil.which("node")
 CHROMIUM = shutil.which("chromium")
 
 needs_node = pytest.mark.skipif(
-    NODE is None or not (SOURCES / "node_modules").is_dir(), reason="Node or the packages of explorer/ are not installed"
+    NODE is None or not (SOURCES / "node_modules").is_dir(),
+    reason="Node or the packages of explorer/ are not installed",
 )
 
 

@@ -201,10 +201,18 @@ def test_dependency_chain_leads_from_framework_to_hardware(server, data_folder):
     assert "nc_exec_running" in seen
 
 
-@pytest.mark.parametrize("path", [
-    "/../pyproject.toml", "/%2e%2e/pyproject.toml", "/..%2f..%2fetc%2fpasswd", "/api/profiles/..%2f..",
-    "/api/profiles/device/..%2f..", "/api/profiles/device/%2e%2e/rows/Instruction", "/api/profiles/device/x/rows/..%2fSummary",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../pyproject.toml",
+        "/%2e%2e/pyproject.toml",
+        "/..%2f..%2fetc%2fpasswd",
+        "/api/profiles/..%2f..",
+        "/api/profiles/device/..%2f..",
+        "/api/profiles/device/%2e%2e/rows/Instruction",
+        "/api/profiles/device/x/rows/..%2fSummary",
+    ],
+)
 def test_paths_outside_are_not_served(server, path):
     status, _, body = server.ask("GET", path)
     assert status in (400, 404), body
@@ -213,8 +221,11 @@ def test_paths_outside_are_not_served(server, path):
 def test_foreign_host_and_other_sites_are_refused(server):
     assert server.ask("GET", "/api/profiles", headers={"Host": "evil.example"})[0] == 400
     assert server.ask("GET", "/api/profiles", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
-    for headers in ({}, {"Cookie": "neuron_explorer_token=wrong"},
-                    {"Sec-Fetch-Site": "cross-site", "Cookie": f"neuron_explorer_token={TOKEN}"}):  # fmt: skip
+    for headers in (
+        {},
+        {"Cookie": "neuron_explorer_token=wrong"},
+        {"Sec-Fetch-Site": "cross-site", "Cookie": f"neuron_explorer_token={TOKEN}"},
+    ):
         assert server.ask("DELETE", "/api/profiles/device", headers=headers)[0] == 403
     assert server.get("/api/profiles/device")["name"] == "device"
 
@@ -231,7 +242,11 @@ def test_headers_of_every_answer(server):
 def test_token_becomes_a_strict_cookie(server):
     status, headers, _ = server.ask("GET", f"/?token={TOKEN}")
     headers = {name.lower(): value for name, value in headers.items()}
-    assert status == 303 and "samesite=strict" in headers["set-cookie"].lower() and "httponly" in headers["set-cookie"].lower()
+    assert (
+        status == 303
+        and "samesite=strict" in headers["set-cookie"].lower()
+        and "httponly" in headers["set-cookie"].lower()
+    )
     assert "set-cookie" not in {name.lower() for name in server.ask("GET", "/?token=other")[1]}
 
 
@@ -250,7 +265,12 @@ def test_uploads_are_limited_and_checked(writable):
     assert status == 400 and "empty.ntff is empty" in text
     status, text = put("mine/files/short.neff", b"NEFF")
     assert status == 400 and "short.neff is shorter than a NEFF's header" in text
-    for bad in ("mine/files/..%2f..%2fx.json", "mine/files/run.sh", "..%2fmine/files/a.json", "mine/files/.hidden.json"):
+    for bad in (
+        "mine/files/..%2f..%2fx.json",
+        "mine/files/run.sh",
+        "..%2fmine/files/a.json",
+        "mine/files/.hidden.json",
+    ):
         assert put(bad, b"{}")[0] in (400, 404, 405), bad
     assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == ["trace.json"]
     # Chunks without an announced length are counted while they arrive.
@@ -291,7 +311,11 @@ def test_queries_cannot_leave_the_data_folder(tmp_path, data_folder):
     tables = Tables(data_folder)
     secret = tmp_path / "secret.csv"
     secret.write_text("a\n1\n")
-    for statement in (f"SELECT * FROM '{secret}'", f"COPY (SELECT 1) TO '{tmp_path / 'out.csv'}'", "SET enable_external_access=true"):
+    for statement in (
+        f"SELECT * FROM '{secret}'",
+        f"COPY (SELECT 1) TO '{tmp_path / 'out.csv'}'",
+        "SET enable_external_access=true",
+    ):
         with pytest.raises(QueryError):
             tables.execute(statement)
     assert not (tmp_path / "out.csv").exists()

@@ -49,7 +49,9 @@ def serve(data_path=None, port: int = DEFAULT_PORT, host: str = "127.0.0.1", pro
         listening.bind((host, port))
     except OSError as error:
         listening.close()
-        raise ValueError(f"port {port} on {host} cannot be used ({error.strerror}): choose another with --port") from error
+        raise ValueError(
+            f"port {port} on {host} cannot be used ({error.strerror}): choose another with --port"
+        ) from error
     port = listening.getsockname()[1]
     address = f"http://{host}:{port}/?token={token}" + (f"#/p/{profile}" if profile else "")
     print(f"Neuron Explorer is at {address}", flush=True)

@@ -37,8 +37,9 @@ MAX_BODY_BYTES = 4 * 2**20
 MAX_ROWS = 100_000
 ARROW = "application/vnd.apache.arrow.stream"
 
-NOT_BUILT = """<!doctype html><html lang="en"><title>Neuron Explorer</title><body style="font:16px sans-serif;margin:3em">
-<h1>The browser app is not built</h1><p>Run <code>./dev build</code> in the source tree, which builds it with Node.</p>"""
+NOT_BUILT = """<!doctype html><html lang="en"><title>Neuron Explorer</title>
+<body style="font:16px sans-serif;margin:3em"><h1>The browser app is not built</h1>
+<p>Run <code>./dev build</code> in the source tree, which builds it with Node.</p>"""
 
 
 def number(request: Request, name: str, default: int | None = None, low: int = 0, high: int = 2**62) -> int | None:
@@ -72,7 +73,9 @@ class Explorer:
 
     def folder(self, request: Request) -> tuple[Path, str]:
         device = request.path_params["device"]
-        return self.store.device_folder(request.path_params["name"], device), "system" if device == "system" else "device"
+        return self.store.device_folder(
+            request.path_params["name"], device
+        ), "system" if device == "system" else "device"
 
     async def profiles(self, request: Request) -> Response:
         entries = await run_in_threadpool(self.store.list)
@@ -80,8 +83,11 @@ class Explorer:
             if state := self.processing.state(entry["name"]):
                 entry.update(state)
         known = {entry["name"] for entry in entries}
-        entries += [{"name": name, "kind": "", "tags": [], "warnings": [], "devices": [], **state}
-                    for name, state in self.processing.states().items() if name not in known]  # fmt: skip
+        entries += [
+            {"name": name, "kind": "", "tags": [], "warnings": [], "devices": [], **state}
+            for name, state in self.processing.states().items()
+            if name not in known
+        ]
         return JSONResponse({"profiles": entries, "data_path": str(self.store.data_path)})
 
     async def profile(self, request: Request) -> Response:
@@ -131,11 +137,15 @@ class Explorer:
         folder, _ = self.folder(request)
         columns = request.query_params.get("columns")
         found = await run_in_threadpool(
-            self.tables.rows, folder, request.path_params["table"],
-            limit=number(request, "limit", 1000, 0, MAX_ROWS), offset=number(request, "offset", 0),
-            order=request.query_params.get("order"), descending=request.query_params.get("descending") == "1",
+            self.tables.rows,
+            folder,
+            request.path_params["table"],
+            limit=number(request, "limit", 1000, 0, MAX_ROWS),
+            offset=number(request, "offset", 0),
+            order=request.query_params.get("order"),
+            descending=request.query_params.get("descending") == "1",
             columns=columns.split(",") if columns else None,
-        )  # fmt: skip
+        )
         return JSONResponse({"rows": found})
 
     async def row(self, request: Request) -> Response:
@@ -154,10 +164,15 @@ class Explorer:
     async def search(self, request: Request) -> Response:
         folder, _ = self.folder(request)
         found = await run_in_threadpool(
-            self.tables.search, folder, request.path_params["table"], required(request, "field"), required(request, "text"),
-            exact=request.query_params.get("exact") == "1", limit=number(request, "limit", 200, 1, 5000),
+            self.tables.search,
+            folder,
+            request.path_params["table"],
+            required(request, "field"),
+            required(request, "text"),
+            exact=request.query_params.get("exact") == "1",
+            limit=number(request, "limit", 200, 1, 5000),
             offset=number(request, "offset", 0),
-        )  # fmt: skip
+        )
         return JSONResponse(found)
 
     async def fields(self, request: Request) -> Response:
@@ -174,9 +189,13 @@ class Explorer:
         if what == "statistics":
             tracks = request.query_params.getlist("track") or None
             found = await run_in_threadpool(
-                views.statistics, self.tables, folder, number(request, "start", None, -(2**62)),
-                number(request, "end", None, -(2**62)), tracks,
-            )  # fmt: skip
+                views.statistics,
+                self.tables,
+                folder,
+                number(request, "start", None, -(2**62)),
+                number(request, "end", None, -(2**62)),
+                tracks,
+            )
         elif what == "operators":
             found = await run_in_threadpool(views.operators, self.tables, folder)
         elif what == "lines":
@@ -238,7 +257,9 @@ class Explorer:
                 async for chunk in request.stream():
                     size += len(chunk)
                     if size > self.max_upload_bytes:
-                        raise ProfileError(f"{target.name} is larger than the {self.max_upload_bytes} bytes that are taken")
+                        raise ProfileError(
+                            f"{target.name} is larger than the {self.max_upload_bytes} bytes that are taken"
+                        )
                     file.write(chunk)
             check_magic_as(temporary, target.name)
             os.replace(temporary, target)
@@ -287,11 +308,18 @@ async def refused(request: Request, error: Exception) -> Response:
 
 async def broken(request: Request, error: Exception) -> Response:
     logger.exception("request %s failed", request.url.path)
-    return JSONResponse({"error": f"the server failed on this request: {type(error).__name__}: {error}"}, status_code=500)
+    return JSONResponse(
+        {"error": f"the server failed on this request: {type(error).__name__}: {error}"}, status_code=500
+    )
 
 
-def create_app(data_path=None, token: str | None = None, hosts=("127.0.0.1", "localhost"),
-               max_upload_bytes: int = MAX_UPLOAD_BYTES, app_folder: Path = APP_FOLDER) -> Starlette:  # fmt: skip
+def create_app(
+    data_path=None,
+    token: str | None = None,
+    hosts=("127.0.0.1", "localhost"),
+    max_upload_bytes: int = MAX_UPLOAD_BYTES,
+    app_folder: Path = APP_FOLDER,
+) -> Starlette:
     """The application. Without a token nothing can be changed through it."""
     explorer = Explorer(ProfileStore(data_path), max_upload_bytes)
 

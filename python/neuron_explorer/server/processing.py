@@ -17,8 +17,18 @@ TIME_LIMIT = 3600
 
 def processing_command(folder: Path, data_path: Path, name: str) -> list[str]:
     """What processes a folder of files: the command line's own entry, so that both ways give the same profile."""
-    command = [sys.executable, "-m", "neuron_explorer", "view", "--ingest-only", "--force", "--data-path", str(data_path),
-               "--display-name", name]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "neuron_explorer.cli",
+        "view",
+        "--ingest-only",
+        "--force",
+        "--data-path",
+        str(data_path),
+        "--display-name",
+        name,
+    ]
     neffs, traces = sorted(folder.rglob("*.neff")), sorted(folder.rglob("*.ntff"))
     if any(folder.rglob("trace_info.pb")) or any(folder.rglob("ntrace.pb")):
         return [*command, "--session-dir", str(folder)]
@@ -69,8 +79,9 @@ class Processing:
 
     def _run(self, name: str, command: list[str], options: dict) -> None:
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIME_LIMIT,
-                                  stdin=subprocess.DEVNULL)  # fmt: skip
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=TIME_LIMIT, stdin=subprocess.DEVNULL
+            )
             failed = done.returncode != 0
             message = (done.stderr or done.stdout).strip()[-4000:]
         except subprocess.TimeoutExpired:

@@ -112,13 +112,30 @@ class Tables:
             for row in rows
         ]
 
-    def rows(self, folder: Path, table: str, limit: int = 1000, offset: int = 0, order: str | None = None,
-             descending: bool = False, columns: list[str] | None = None) -> list[dict]:  # fmt: skip
+    def rows(
+        self,
+        folder: Path,
+        table: str,
+        limit: int = 1000,
+        offset: int = 0,
+        order: str | None = None,
+        descending: bool = False,
+        columns: list[str] | None = None,
+    ) -> list[dict]:
         path = self.file(folder, table)
-        chosen = ", ".join(self.column(folder, table, name) for name in columns) if columns else "* EXCLUDE (file_row_number)"
-        by = f"{self.column(folder, table, order)} {'DESC' if descending else 'ASC'} NULLS LAST" if order else "file_row_number"
+        chosen = (
+            ", ".join(self.column(folder, table, name) for name in columns)
+            if columns
+            else "* EXCLUDE (file_row_number)"
+        )
+        by = (
+            f"{self.column(folder, table, order)} {'DESC' if descending else 'ASC'} NULLS LAST"
+            if order
+            else "file_row_number"
+        )
         return self.records(
-            f"SELECT file_row_number AS row, {chosen} FROM read_parquet(?, file_row_number=true) ORDER BY {by} LIMIT ? OFFSET ?",
+            f"SELECT file_row_number AS row, {chosen} FROM read_parquet(?, file_row_number=true) "
+            f"ORDER BY {by} LIMIT ? OFFSET ?",
             [str(path), limit, offset],
         )
 
@@ -146,8 +163,9 @@ class Tables:
             [str(path), identifiers],
         )
 
-    def search(self, folder: Path, table: str, field: str, text: str, exact: bool = False, limit: int = 200,
-               offset: int = 0) -> dict:  # fmt: skip
+    def search(
+        self, folder: Path, table: str, field: str, text: str, exact: bool = False, limit: int = 200, offset: int = 0
+    ) -> dict:
         """Rows whose field holds the text, whatever its case; for numbers `a..b`, `>a`, `<a` or the number itself."""
         fields = self.fields(folder, table)
         column = self.column(folder, table, field)
@@ -199,8 +217,24 @@ class Tables:
         wanted: dict[str, list[int]] = {}
         for edge in edges:
             wanted.setdefault(edge["table_name"], []).append(int(edge["id"]))
-        columns = ("id", "name", "opcode", "variable", "op", "engine", "queue_name", "start_ts", "end_ts", "duration_ns",
-                   "compiler_pc", "pc", "trace_event_source", "flow_id", "operands", "hlo_name")  # fmt: skip
+        columns = (
+            "id",
+            "name",
+            "opcode",
+            "variable",
+            "op",
+            "engine",
+            "queue_name",
+            "start_ts",
+            "end_ts",
+            "duration_ns",
+            "compiler_pc",
+            "pc",
+            "trace_event_source",
+            "flow_id",
+            "operands",
+            "hlo_name",
+        )
         found = {}
         for table, identifiers in wanted.items():
             if TABLE_NAME.fullmatch(table or "") and (folder / f"{table}.parquet").is_file():
@@ -223,7 +257,8 @@ class Tables:
             return {"event": event, "upstream": [], "downstream": []}
         others = self.records(
             "SELECT file_row_number AS row, id, name, start_ts, end_ts, duration_ns, trace_event_source, flow_id "
-            "FROM read_parquet(?, file_row_number=true) WHERE list_has_any(flow_id, ?::VARCHAR[]) AND file_row_number <> ? "
+            "FROM read_parquet(?, file_row_number=true) "
+            "WHERE list_has_any(flow_id, ?::VARCHAR[]) AND file_row_number <> ? "
             "ORDER BY start_ts LIMIT 200",
             [str(self.file(folder, "SystemProfileEvents")), [str(flow) for flow in flows], row],
         )

@@ -4,8 +4,8 @@
 """Who may change something, and what a page of ours may load.
 
 Any page that a browser shows can send requests to a port on loopback, and so can any other user of the machine. Reading
-is kept from other pages by the same-origin policy together with the check of the host name; writing asks in addition for
-a request of our own page and for a token that the command line prints.
+is kept from other pages by the same-origin policy together with the check of the host name; writing asks in addition
+for a request of our own page and for a token that the command line prints.
 """
 
 from __future__ import annotations

@@ -12,11 +12,18 @@ from pathlib import Path
 
 from .query import QueryError, Tables
 
-# Opcodes that set up or wait: they are no work (profiling.md, section 7.2).
-SETUP_OPCODES = ("NOP", "SET_ORDERING_MODE", "EVENT_SEMAPHORE", "EVENT_SEMAPHORE_RANGE_CLEAR", "NOTIFY", "COMPARE_BRANCH",
-                 "DRAIN", "WRITE", "TENSOR_LOAD", "MODIFY_POOL_CONFIG")  # fmt: skip
-SUMS = ("raw_flops", "flops_transpose", "hbm_read_bytes", "hbm_write_bytes", "sbuf_read_bytes", "sbuf_write_bytes",
-        "psum_read_bytes", "psum_write_bytes", "spill_save_bytes", "spill_reload_bytes")  # fmt: skip
+SUMS = (
+    "raw_flops",
+    "flops_transpose",
+    "hbm_read_bytes",
+    "hbm_write_bytes",
+    "sbuf_read_bytes",
+    "sbuf_write_bytes",
+    "psum_read_bytes",
+    "psum_write_bytes",
+    "spill_save_bytes",
+    "spill_reload_bytes",
+)
 
 
 def _has(tables: Tables, folder: Path, table: str) -> dict[str, str]:
@@ -34,8 +41,9 @@ def _window(fields, start: int | None, end: int | None) -> tuple[str, str, list]
     return "start_ts < ? AND end_ts > ?", f"greatest({inside}, 0)", [int(end), int(start)]
 
 
-def statistics(tables: Tables, folder: Path, start: int | None = None, end: int | None = None,
-               tracks: list[str] | None = None) -> dict:  # fmt: skip
+def statistics(
+    tables: Tables, folder: Path, start: int | None = None, end: int | None = None, tracks: list[str] | None = None
+) -> dict:
     """Per engine: instructions, their time, operations and bytes; per queue: transfers and bytes. Inside a window."""
     result: dict = {"start": start, "end": end, "engines": [], "queues": [], "opcodes": []}
     fields = _has(tables, folder, "Instruction")
@@ -150,12 +158,14 @@ def stack(tables: Tables, folder: Path, frames: str) -> list[dict]:
             seen.add(frame)
             entry = known[frame]
             place = locations.get(str(entry["file_location_id"]), {})
-            result.append({
-                "frame": frame,
-                "file": names.get(str(place.get("file_name_id")), ""),
-                "function": functions.get(str(place.get("function_name_id")), ""),
-                "line": place.get("line_number"),
-            })  # fmt: skip
+            result.append(
+                {
+                    "frame": frame,
+                    "file": names.get(str(place.get("file_name_id")), ""),
+                    "function": functions.get(str(place.get("function_name_id")), ""),
+                    "line": place.get("line_number"),
+                }
+            )
             frame = str(entry.get("parent_frame_id") or "")
     return result
 
@@ -178,7 +188,9 @@ def allocations(tables: Tables, folder: Path, partition: int | None = None, limi
     if not fields:
         return {"rows": [], "partitions": []}
     path = str(tables.file(folder, "SbufAllocation"))
-    partitions = [r["partition"] for r in tables.records("SELECT DISTINCT partition FROM read_parquet(?) ORDER BY 1", [path])]
+    partitions = [
+        r["partition"] for r in tables.records("SELECT DISTINCT partition FROM read_parquet(?) ORDER BY 1", [path])
+    ]
     if partition is None:
         partition = partitions[0] if partitions else 0
     rows = tables.records(
