@@ -18,8 +18,8 @@ Sections:
   explorer  first paint and frame times of the Explorer in headless Chromium, sizes of its app and of its HTML file
 
 Wall times are medians of turns in which both sides ran one after the other; the ratio is the median of the ratios
-within the turns. Times of the sections `kernel` and `product` are modelled (docs/MachineModel.md): they do not depend on
-this machine.
+within the turns. Times of the sections `kernel` and `product` are modelled (docs/MachineModel.md): they do not depend
+on this machine.
 """
 
 from __future__ import annotations
