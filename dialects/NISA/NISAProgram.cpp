@@ -153,9 +153,7 @@ private:
     return type.getNumElements() * ::mlir::neuron::elementBytes(type.getElementType());
   }
 
-  void grow(unsigned id, Value buffer) {
-    variables[id].bytes = std::max(variables[id].bytes, bytesOf(buffer));
-  }
+  void grow(unsigned id, Value buffer) { variables[id].bytes = std::max(variables[id].bytes, bytesOf(buffer)); }
 
   unsigned addVariable(Value buffer) {
     unsigned id = view.variables.size();

@@ -1,7 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A function of nisa operations and those it calls as the plain structured programs that synchronisation and projection work on.
+// A function of nisa operations and those it calls as the plain structured programs that synchronisation and projection
+// work on.
 
 #ifndef DIALECTS_NISA_NISAPROGRAM_H
 #define DIALECTS_NISA_NISAPROGRAM_H
@@ -15,8 +16,8 @@
 
 namespace mlir::nisa {
 
-/// A function in pieces: what stands between calls is a unit that runs once, a called function one that runs for each of
-/// its calls.
+/// A function in pieces: what stands between calls is a unit that runs once, a called function one that runs for each
+/// of its calls.
 struct ProgramView {
   SmallVector<::neuroncore::schedule::StructuredProgram> units;
   SmallVector<::neuroncore::schedule::Step> steps;
@@ -30,7 +31,8 @@ struct ProgramView {
   SmallVector<int64_t> parameterBytes;
   /// Position = the tag of an instruction.
   SmallVector<Operation *> instructions;
-  /// Position = var_id: an argument of the function or the result of memref.alloc. Arguments of one name share a variable.
+  /// Position = var_id: an argument of the function or the result of memref.alloc. Arguments of one name share a
+  /// variable.
   SmallVector<Value> variables;
 };
 

@@ -48,12 +48,13 @@ public:
     if (!built->parameterBytes.empty()) {
       result.parameterBytes.assign(built->parameterBytes.begin(), built->parameterBytes.end());
       for (const nisa::ProgramView::Run &run : built->runs)
-        result.runs.push_back({static_cast<uint32_t>(run.firstParameter), {run.variables.begin(), run.variables.end()}});
+        result.runs.push_back(
+            {static_cast<uint32_t>(run.firstParameter), {run.variables.begin(), run.variables.end()}});
     }
     function->getParentOfType<ModuleOp>().walk([&](nisa::AllocOp alloc) {
       int64_t end = int64_t(alloc.getAddress().value_or(0)) + cast<MemRefType>(alloc.getType()).getDimSize(1);
       int64_t &used = nisa::getSpace(alloc.getResult()) == MemorySpace::Psum ? result.psumBytesPerPartition
-                                                                            : result.sbufBytesPerPartition;
+                                                                             : result.sbufBytesPerPartition;
       used = std::max(used, end);
     });
     return std::move(result);

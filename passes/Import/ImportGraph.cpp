@@ -303,11 +303,12 @@ static std::optional<Number> numberOfNode(const Node &node, llvm::function_ref<O
   if (node.results_size() != 1 || node.types(0).sizes_size() != 0 || node.types(0).dtype() != ::neuron::graph::FLOAT64)
     return std::nullopt;
   StringRef op = node.op();
-  int source = op == "aten.full.default"                                              ? 1
+  int source = op == "aten.full.default" ? 1
                : op == "aten.scalar_tensor.default" || op == "aten.clone.default" ||
                        op == "aten.lift_fresh_copy.default" || op == "aten.detach.default" ||
-                       op == "aten.alias.default" || op == "aten._to_copy.default" ? 0
-                                                                                      : -1;
+                       op == "aten.alias.default" || op == "aten._to_copy.default"
+                   ? 0
+                   : -1;
   if (source < 0 || source >= node.arguments_size())
     return std::nullopt;
   const Argument &argument = node.arguments(source);

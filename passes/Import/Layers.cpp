@@ -390,7 +390,8 @@ private:
       return true;
     }
     for (uint32_t value : values)
-      if (!isTensor(value) || isWrapped(value) || bytesOf(*definitions.at(value).type) == 0 || stridesOf(value) != stridesOf(values.front()))
+      if (!isTensor(value) || isWrapped(value) || bytesOf(*definitions.at(value).type) == 0 ||
+          stridesOf(value) != stridesOf(values.front()))
         return false;
     if (!llvm::is_contained(result.parameters, values))
       result.parameters.push_back(values);

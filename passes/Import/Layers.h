@@ -23,10 +23,10 @@ struct LayeredGraph {
   std::vector<::neuron::graph::GraphDef> layers;
 };
 
-/// A layer is at least three repetitions of a stretch that contains a product, a convolution or an attention. Repetitions
-/// have equal operators, attributes and types; what differs is where values come from, and those become inputs of the layer.
-/// A stretch begins where the fewest bytes are handed over. Views and sequences that all repetitions share are made anew in
-/// the layer.
+/// A layer is at least three repetitions of a stretch that contains a product, a convolution or an attention.
+/// Repetitions have equal operators, attributes and types; what differs is where values come from, and those become
+/// inputs of the layer. A stretch begins where the fewest bytes are handed over. Views and sequences that all
+/// repetitions share are made anew in the layer.
 LayeredGraph outlineLayers(const ::neuron::graph::GraphDef &graph);
 
 } // namespace mlir::neuron

@@ -30,8 +30,7 @@ struct VerifySchedulePass : neuron::impl::VerifySchedulePassBase<VerifyScheduleP
         continue;
       }
       const auto &instruction = std::get<schedule::Instruction>(node);
-      ::neuroncore::Status status =
-          ::neuroncore::isa::verifyInstruction(model, instruction.engine, instruction.code);
+      ::neuroncore::Status status = ::neuroncore::isa::verifyInstruction(model, instruction.engine, instruction.code);
       if (!status)
         return ops[instruction.tag]->emitOpError() << "schedule contract c2: " << status.error().message();
     }

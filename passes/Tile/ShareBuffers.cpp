@@ -61,7 +61,8 @@ void shareBuffers(func::FuncOp function) {
   llvm::DenseMap<Type, SmallVector<std::pair<memref::AllocOp, int>>> owners; // and the end of their last use
   for (auto &[alloc, life] : ordered) {
     auto &candidates = owners[alloc.getType()];
-    auto found = llvm::find_if(candidates, [&, first = life.first](auto &owner) { return owner.second + kDistance <= first; });
+    auto found =
+        llvm::find_if(candidates, [&, first = life.first](auto &owner) { return owner.second + kDistance <= first; });
     if (found == candidates.end()) {
       candidates.push_back({alloc, life.last});
       continue;
@@ -98,10 +99,11 @@ LogicalResult checkMemory(ModuleOp module, int64_t capacity) {
   });
   if (!program || operands + between <= capacity)
     return success();
-  auto diagnostic = program.emitError() << "expected a graph that takes at most the " << gibibytes(capacity)
-                                        << " of HBM of a core but got " << gibibytes(operands + between) << ": "
-                                        << gibibytes(operands) << " of inputs and outputs and " << gibibytes(between)
-                                        << " between kernels; compile smaller parts, use smaller batches or 16-bit types";
+  auto diagnostic =
+      program.emitError() << "expected a graph that takes at most the " << gibibytes(capacity)
+                          << " of HBM of a core but got " << gibibytes(operands + between) << ": "
+                          << gibibytes(operands) << " of inputs and outputs and " << gibibytes(between)
+                          << " between kernels; compile smaller parts, use smaller batches or 16-bit types";
   llvm::stable_sort(allocs, [](auto a, auto b) { return bytesOf(a.getType()) > bytesOf(b.getType()); });
   for (memref::AllocOp alloc : ArrayRef(allocs).take_front(kCulprits))
     diagnostic.attachNote(alloc.getLoc()) << gibibytes(bytesOf(alloc.getType())) << " for a value between kernels";
