@@ -6,6 +6,9 @@
 
 #include "dialects/Neuron/NeuronOps.h"
 
+#define GET_OP_CLASSES
+#include "dialects/Neuron/NeuronAttentionOps.h.inc"
+
 namespace mlir::neuron {
 
 namespace attribute {

@@ -6,6 +6,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include "dialects/Neuron/NeuronAttentionOps.h"
 #include "dialects/Neuron/NeuronIndexingOps.h"
 
 using namespace mlir;
@@ -28,6 +29,10 @@ void NeuronDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Neuron/NeuronIndexingOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Neuron/NeuronAttentionOps.cpp.inc"
       >();
 }
 

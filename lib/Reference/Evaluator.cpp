@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "dialects/Neuron/NeuronAttentionOps.h"
 #include "dialects/Neuron/NeuronIndexingOps.h"
 #include "dialects/Neuron/NeuronViews.h"
 #include "lib/Reference/ScalarFunctions.h"
@@ -100,6 +101,8 @@ private:
       return evaluateCall(call);
     if (auto attention = dyn_cast<AttentionOp>(op))
       return evaluateAttention(attention);
+    if (auto backward = dyn_cast<AttentionBackwardOp>(op))
+      return evaluateAttentionBackward(backward);
     if (isElementwise(op))
       return elementwise(op);
     if (isView(op))
@@ -570,6 +573,53 @@ private:
     });
     bind(op.getResult(), std::move(result));
     bind(op.getLogsumexp(), std::move(sums));
+    return Status::success();
+  }
+
+  Status evaluateAttentionBackward(AttentionBackwardOp op) {
+    const HostTensor &gradient = get(op.getGradient()), &query = get(op.getQuery()), &key = get(op.getKey());
+    const HostTensor &value = get(op.getValue()), &sums = get(op.getLogsumexp()), &delta = get(op.getDelta());
+    const HostTensor *mask = op.getMask() ? &get(op.getMask()) : nullptr;
+    const int64_t depth = query.type.getDimSize(3), keys = key.type.getDimSize(2), groups = key.type.getDimSize(1);
+    const int64_t heads = query.type.getDimSize(1), columns = value.type.getDimSize(3);
+    const double scale = op.getScale().convertToDouble();
+    Type element = query.type.getElementType();
+    std::vector<double> ofQuery(query.floats.size()), ofKey(key.floats.size()), ofValue(value.floats.size());
+    forEachElement(sums.type.getShape(), [&](ArrayRef<int64_t> at, int64_t row) {
+      const int64_t group = at[0] * groups + at[1] / (heads / groups);
+      for (int64_t k = 0; k < keys && !(op.getCausal() && k > at[2]); ++k) {
+        const int64_t keyRow = group * keys + k;
+        double score = 0, product = 0;
+        for (int64_t d = 0; d < depth; ++d)
+          score += double(query.floats[row * depth + d]) * key.floats[keyRow * depth + d];
+        score *= scale;
+        if (mask) {
+          int64_t position = 0;
+          for (unsigned d = 0; d < 3; ++d)
+            position = position * mask->type.getDimSize(d) + (mask->type.getDimSize(d) == 1 ? 0 : at[d]);
+          score += mask->floats[position * keys + k];
+        }
+        if (std::isinf(score) && score < 0)
+          continue;
+        for (int64_t c = 0; c < columns; ++c)
+          product += double(gradient.floats[row * columns + c]) * value.floats[keyRow * columns + c];
+        const double weight = std::exp(score - sums.floats[row]);
+        const double slope = roundTo(element, weight * (product - delta.floats[row]));
+        for (int64_t d = 0; d < depth; ++d) {
+          ofQuery[row * depth + d] += scale * slope * key.floats[keyRow * depth + d];
+          ofKey[keyRow * depth + d] += scale * slope * query.floats[row * depth + d];
+        }
+        for (int64_t c = 0; c < columns; ++c)
+          ofValue[keyRow * columns + c] += roundTo(element, weight) * gradient.floats[row * columns + c];
+      }
+    });
+    for (auto [result, sum] : {std::pair(op.getQueryGradient(), &ofQuery), std::pair(op.getKeyGradient(), &ofKey),
+                               std::pair(op.getValueGradient(), &ofValue)}) {
+      HostTensor tensor(typeOf(result));
+      for (size_t i = 0; i < sum->size(); ++i)
+        tensor.floats[i] = roundTo(element, (*sum)[i]);
+      bind(result, std::move(tensor));
+    }
     return Status::success();
   }
 

@@ -1,6 +1,7 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "dialects/Neuron/NeuronAttentionOps.h"
 #include "dialects/Neuron/NeuronIndexingOps.h"
 #include "dialects/Neuron/NeuronViews.h"
 #include "passes/Graph/Passes.h"
@@ -20,7 +21,7 @@ constexpr int64_t kMaxRank = 8;
 bool isWholeTensorOp(Operation *op) {
   return isElementwise(op) || isView(op) || isa<GatherOp, ScatterOp>(op) ||
          isa<ConstantOp, IotaOp, RandomOp, ReduceOp, ArgReduceOp, ScanOp, ConcatOp, InsertOp, ContractOp, AttentionOp,
-             CallOp>(op);
+             AttentionBackwardOp, CallOp>(op);
 }
 
 /// Sorted by stride, each dimension reaches past all smaller ones.
@@ -50,7 +51,8 @@ LogicalResult verifyType(Operation *op, Type type) {
   return success();
 }
 
-LogicalResult verifyMemory(func::FuncOp function, StringRef what, unsigned position, Type type, DictionaryAttr attributes) {
+LogicalResult verifyMemory(func::FuncOp function, StringRef what, unsigned position, Type type,
+                           DictionaryAttr attributes) {
   auto strides = attributes ? attributes.getAs<DenseI64ArrayAttr>(attribute::kStrides) : DenseI64ArrayAttr();
   auto tensor = cast<RankedTensorType>(type);
   if (!strides || static_cast<int64_t>(strides.size()) != tensor.getRank())

@@ -101,6 +101,11 @@ bool isStreamable(const Attention &a, const NodeImporter &b) {
          std::isfinite(a.scale);
 }
 
+/// The same for neuron.attention_backward, which cuts deep values as well.
+bool isBackwardStreamable(const Attention &a, const NodeImporter &b) {
+  return isStreamable(a, b) && a.keys() > 0 && a.queries() > 0 && a.valueDepth() % ((a.valueDepth() + 127) / 128) == 0;
+}
+
 void forward(NodeImporter &b) {
   std::optional<Attention> a = read(b, 0, 5, 7);
   if (!a)
@@ -142,20 +147,31 @@ void backward(NodeImporter &b) {
     return b.error("expected dropout_p 0 but got " + Twine(std::to_string(b.floating(12))));
   Type element = b.element(a->query);
   Value grad = withBatch(b, b.tensor(0)), out = withBatch(b, b.tensor(6));
-  Value sums = b.unsqueeze(b.reshape(b.tensor(7), {a->batch(), a->heads(), a->queries()}), 3);
+  Value logsumexp = b.reshape(b.tensor(7), {a->batch(), a->heads(), a->queries()});
+  Value delta = b.sum(b.mul(b.castTo(grad, b.f32()), b.castTo(out, b.f32())), {3});
+  auto finish = [&](unsigned k, Value value, Value like) {
+    value = b.reshape(value, b.shape(like));
+    b.result(k, a->unbatched ? b.dropDimensions(value, {0}) : value);
+  };
+  // The gradient of the bias is as large as all scores.
+  if (isBackwardStreamable(*a, b) && !(b.hasResult(3) && a->bias)) {
+    auto [query, key, value] = b.attentionBackward(grad, a->query, a->key, a->value, a->bias, logsumexp,
+                                                   b.dropDimensions(delta, {3}), a->scale, a->causal);
+    for (auto [k, gradient, like] :
+         {std::tuple(0, query, a->query), std::tuple(1, key, a->key), std::tuple(2, value, a->value)})
+      if (b.hasResult(k))
+        finish(k, gradient, like);
+    return;
+  }
+  Value sums = b.unsqueeze(logsumexp, 3);
   // A row that sees no key has weights 0: its sum is -infinity (or very small), and so are its scores.
   Value all = scores(b, *a);
   Value weights = b.unary(UnaryFunction::Exp, b.sub(all, sums));
   weights = b.select(b.compare(ComparePredicate::Eq, all, -std::numeric_limits<double>::infinity()), 0.0, weights);
   Value products = b.contract(byGroup(b, *a, grad), turned(b, byGroup(b, *a, a->value)), b.f32());
   products = b.reshape(products, b.shape(weights));
-  Value delta = b.sum(b.mul(b.castTo(grad, b.f32()), b.castTo(out, b.f32())), {3});
   Value slopes = b.mul(weights, b.sub(products, delta));
   Value rounded = byGroup(b, *a, b.castTo(b.mul(slopes, a->scale), element));
-  auto finish = [&](unsigned k, Value value, Value like) {
-    value = b.reshape(value, b.shape(like));
-    b.result(k, a->unbatched ? b.dropDimensions(value, {0}) : value);
-  };
   if (b.hasResult(0))
     finish(0, b.contract(rounded, byGroup(b, *a, a->key), element), a->query);
   if (b.hasResult(1))

@@ -3,6 +3,7 @@
 //
 // The part of NodeImporter that emits operations.
 
+#include "dialects/Neuron/NeuronAttentionOps.h"
 #include "dialects/Neuron/NeuronIndexingOps.h"
 #include "dialects/Neuron/NeuronViews.h"
 #include "passes/Import/GraphImporter.h"
@@ -316,6 +317,14 @@ std::pair<Value, Value> NodeImporter::attention(Value query, Value key, Value va
                                 tensorType({q[0], q[1], q[2]}, f32()), query, key, value, mask,
                                 builder.getF64FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr());
   return {op.getResult(), op.getLogsumexp()};
+}
+
+std::array<Value, 3> NodeImporter::attentionBackward(Value gradient, Value query, Value key, Value value, Value mask,
+                                                     Value logsumexp, Value delta, double scale, bool causal) {
+  auto op = AttentionBackwardOp::create(builder, loc, query.getType(), key.getType(), value.getType(), gradient, query,
+                                        key, value, mask, logsumexp, delta, builder.getF64FloatAttr(scale),
+                                        causal ? builder.getUnitAttr() : UnitAttr());
+  return {op.getQueryGradient(), op.getKeyGradient(), op.getValueGradient()};
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//

@@ -210,6 +210,9 @@ public:
   /// [batch, m, k] x [batch, k, n].
   /// The result and the logarithms of the sums, of neuron.attention; `mask` may be null.
   std::pair<Value, Value> attention(Value query, Value key, Value value, Value mask, double scale, bool causal);
+  /// The results of neuron.attention_backward; `delta`: the sum over a row of gradient times result.
+  std::array<Value, 3> attentionBackward(Value gradient, Value query, Value key, Value value, Value mask,
+                                         Value logsumexp, Value delta, double scale, bool causal);
   Value contract(Value lhs, Value rhs, Type resultElement);
   /// Fresh random numbers; takes the next increment of the graph's random offset. `Bits` gives i32.
   Value random(RandomDistribution distribution, ArrayRef<int64_t> shape);

@@ -10,6 +10,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 
+#include "dialects/Neuron/NeuronAttentionOps.h"
 #include "dialects/Neuron/NeuronIndexingOps.h"
 #include "passes/Kernels/Grouping.h"
 #include "passes/Kernels/LongRows.h"
@@ -172,7 +173,7 @@ bool isIndexable(Value value, const StridedLayout &layout) {
 void materializeOperands(func::FuncOp function) {
   SmallVector<OpOperand *> operands;
   function.walk([&](Operation *op) {
-    if (isa<ConcatOp, InsertOp, GatherOp, ScatterOp, ContractOp, AttentionOp>(op))
+    if (isa<ConcatOp, InsertOp, GatherOp, ScatterOp, ContractOp, AttentionOp, AttentionBackwardOp>(op))
       for (OpOperand &operand : op->getOpOperands())
         operands.push_back(&operand);
   });

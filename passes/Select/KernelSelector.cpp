@@ -340,8 +340,10 @@ LogicalResult KernelSelector::selectLoop(scf::ForOp loop) {
       if (failed(value))
         return failure();
       // The initial value may be needed elsewhere; a buffer that is already an accumulator goes on as one.
+      // So is one that a loop around this one carries.
       bool owned = !constant && initial.hasOneUse() &&
-                   isa_and_nonnull<scf::ForOp, AccumulateOp, TileMatmulOp>(initial.getDefiningOp());
+                   (isa_and_nonnull<scf::ForOp, AccumulateOp, TileMatmulOp>(initial.getDefiningOp()) ||
+                    (inPsum && isa<BlockArgument>(initial)));
       if (owned) {
         ref = *value;
       } else {

@@ -12,8 +12,7 @@
 #include <deque>
 #include <limits>
 
-#include "dialects/Neuron/NeuronAttentionOps.h"
-#include "passes/Tile/SpecialKernels.h"
+#include "passes/Tile/AttentionTiles.h"
 
 using namespace mlir;
 using namespace mlir::neuron;
@@ -28,32 +27,14 @@ constexpr int64_t kBlockKeys = 1024;
 constexpr int64_t kLoopBlocks = 2;
 /// Groups of rows of a head that share one pipeline.
 constexpr int64_t kStraightGroups = 2;
-/// Added to scores that a row must not see. Finite, because the tensor engine multiplies it with 0 as well; exact in
-/// bfloat16.
-constexpr double kHidden = -0x1.fep127;
-/// Transposed weights that leave PSUM together, in bytes of a partition.
-constexpr int64_t kTurnedBytes = 1024;
 
-class AttentionEmitter {
+class AttentionEmitter : AttentionTiles {
 public:
   AttentionEmitter(OpBuilder &builder, AttentionOp op, const AttentionTensors &tensors,
                    const ::neuroncore::target::MachineModel &model)
-      : b(builder), loc(op.getLoc()), tensors(tensors) {
-    partitions = model.tensorEngine().rows;
-    element = cast<MemRefType>(tensors.query.buffer.getType()).getElementType();
-    ArrayRef<int64_t> q = tensors.query.layout.sizes, k = tensors.key.layout.sizes;
-    batches = q[0];
-    groups = k[1];
-    headsPerGroup = q[1] / k[1];
-    rows = q[2];
-    depth = q[3];
-    keys = k[2];
-    valueDepth = tensors.value.layout.sizes[3];
-    // Deep heads are cut into equal pieces that fit on the partitions.
-    depthTiles = llvm::divideCeil(depth, partitions);
-    scale = op.getScale().convertToDouble();
-    causal = op.getCausal();
-  }
+      : AttentionTiles(builder, op.getLoc(), tensors.query, tensors.key, tensors.value, tensors.mask,
+                       op.getScale().convertToDouble(), op.getCausal(), model),
+        tensors(tensors) {}
 
   void run() {
     if (causal)
@@ -71,109 +52,6 @@ public:
   }
 
 private:
-  using Segment = TileRange;
-  /// Where the loops over batch, group and head of the group are.
-  struct Head {
-    Segment batch, group, head;
-  };
-
-  Value index(int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
-
-  void forEach(int64_t size, int64_t tile, llvm::function_ref<void(Segment)> body) {
-    forEachTile(b, loc, size, tile, body);
-  }
-
-  void forEachHead(llvm::function_ref<void()> body) {
-    forEach(batches, 1, [&](Segment batch) {
-      forEach(groups, 1, [&](Segment group) {
-        forEach(headsPerGroup, 1, [&](Segment head) {
-          at = {batch, group, head};
-          body();
-        });
-      });
-    });
-  }
-
-  static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-  RankedTensorType f32(ArrayRef<int64_t> shape) { return RankedTensorType::get(shape, b.getF32Type()); }
-  Value constant(ArrayRef<int64_t> shape, double value) { return ConstantOp::create(b, loc, f32(shape), value); }
-  Value binary(BinaryFunction function, Value lhs, Value rhs) {
-    SmallVector<int64_t> shape(typeOf(lhs).getShape());
-    for (auto [d, size] : llvm::enumerate(typeOf(rhs).getShape()))
-      shape[d] = std::max(shape[d], size);
-    return BinaryOp::create(b, loc, f32(shape), function, lhs, rhs);
-  }
-  Value scaled(Value value, double factor) {
-    return binary(BinaryFunction::Mul, value, constant({typeOf(value).getDimSize(0), 1}, factor));
-  }
-  Value slice(Value tile, ArrayRef<int64_t> starts, ArrayRef<int64_t> shape) {
-    return sliceTile(b, loc, tile, starts, shape);
-  }
-  Value castTo(Value value, Type type) {
-    return typeOf(value).getElementType() == type
-               ? value
-               : CastOp::create(b, loc, RankedTensorType::get(typeOf(value).getShape(), type), value).getResult();
-  }
-
-  //===------------------------------------------------------------------------------------------------------------===//
-  // Memory
-  //===------------------------------------------------------------------------------------------------------------===//
-
-  /// The position of the current head; `shared`: of its group, in tensors of keys and values.
-  TileAddress placeOfHead(const HbmTensor &tensor, bool shared) {
-    TileAddress place;
-    place.offset = tensor.layout.offset;
-    auto stride = [&](unsigned d) { return tensor.layout.sizes[d] == 1 ? 0 : tensor.layout.strides[d]; };
-    place.add(at.batch, stride(0));
-    if (shared) {
-      place.add(at.group, stride(1));
-    } else {
-      place.add({at.group.start * headsPerGroup, 1, at.group.iv, at.group.step * headsPerGroup}, stride(1));
-      place.add(at.head, stride(1));
-    }
-    return place;
-  }
-
-  Value load(const HbmTensor &tensor, const TileAddress &place, ArrayRef<int64_t> shape, ArrayRef<int64_t> strides) {
-    Type type = cast<MemRefType>(tensor.buffer.getType()).getElementType();
-    return LoadOp::create(b, loc, RankedTensorType::get(shape, type), tensor.buffer, place.ivs, place.offset,
-                          place.ivStrides, strides);
-  }
-
-  void store(Value tile, const HbmTensor &tensor, const TileAddress &place, ArrayRef<int64_t> strides) {
-    StoreOp::create(b, loc, tile, tensor.buffer, place.ivs, place.offset, place.ivStrides, strides);
-  }
-
-  /// Rows of query or key with the depth on the partitions: [depth / tiles, tiles, rows].
-  Value loadTransposed(const HbmTensor &tensor, bool shared, Segment segment) {
-    TileAddress place = placeOfHead(tensor, shared);
-    int64_t rowStride = tensor.layout.strides[2], depthStride = tensor.layout.strides[3];
-    place.add(segment, rowStride);
-    int64_t piece = depth / depthTiles;
-    return load(tensor, place, {piece, depthTiles, segment.extent}, {depthStride, depthStride * piece, rowStride});
-  }
-
-  //===------------------------------------------------------------------------------------------------------------===//
-  // Scores
-  //===------------------------------------------------------------------------------------------------------------===//
-
-  /// triangle: 0 where a row sees a key of its own diagonal tile, elsewhere a number that makes every exponential 0;
-  /// identity: with it the tensor engine adds a triangle to scores. bfloat16 whatever the operands are, for its range.
-  void makeTriangle() {
-    int64_t size = std::min(partitions, std::max(rows, keys));
-    Value row = IotaOp::create(b, loc, f32({size, 1}), 0, ArrayRef<int64_t>{1, 0});
-    Value column = IotaOp::create(b, loc, f32({size, size}), 0, ArrayRef<int64_t>{0, 1});
-    auto choose = [&](ComparePredicate predicate, double yes, double no) {
-      Value chosen =
-          CompareOp::create(b, loc, RankedTensorType::get({size, size}, b.getI1Type()), predicate, column, row);
-      return castTo(
-          SelectOp::create(b, loc, f32({size, size}), chosen, constant({size, 1}, yes), constant({size, 1}, no)),
-          b.getBF16Type());
-    };
-    triangle = choose(ComparePredicate::Le, 0, kHidden);
-    identity = choose(ComparePredicate::Eq, 1, 0);
-  }
-
   /// Keys and values on chip.
   struct Block {
     Segment segment;
@@ -205,34 +83,6 @@ private:
     }
     return block;
   }
-
-  /// The scores of a tile of rows; multiplied with `factor()` they are exponents.
-  Value scores(Value query, Segment tileRows, const Part &part) {
-    int64_t count = tileRows.extent;
-    Value keyTile = slice(part.block->keys, {0, 0, part.offset}, {depth / depthTiles, depthTiles, part.width});
-    Value tile = TileMatmulOp::create(b, loc, f32({count, part.width}), query, keyTile);
-    if (part.diagonal) {
-      // The tensor engine adds the triangle to the last columns.
-      Value hidden = TileMatmulOp::create(b, loc, f32({count, part.diagonal}), slice(identity, {0, 0}, {count, count}),
-                                          slice(triangle, {0, 0}, {count, part.diagonal}));
-      auto sum = AccumulateOp::create(b, loc, ReduceKind::Sum, tile, hidden);
-      sum->setAttr(attribute::kColumn, b.getI64IntegerAttr(part.width - part.diagonal));
-      tile = sum;
-    }
-    if (tensors.mask.buffer) {
-      const StridedLayout &layout = tensors.mask.layout;
-      TileAddress place = placeOfHead(tensors.mask, /*shared=*/false);
-      int64_t rowStride = layout.sizes[2] == 1 ? 0 : layout.strides[2];
-      place.add(tileRows, rowStride);
-      place.add(part.block->segment, layout.strides[3]);
-      place.offset += part.offset * layout.strides[3];
-      Value mask = load(tensors.mask, place, {count, part.width}, {rowStride, layout.strides[3]});
-      tile = binary(BinaryFunction::Add, scaled(tile, scale), mask);
-    }
-    return tile;
-  }
-
-  double factor() const { return tensors.mask.buffer ? 1 : scale; }
 
   //===------------------------------------------------------------------------------------------------------------===//
   // Steps
@@ -272,7 +122,7 @@ private:
       stage(kExponentials, &AttentionEmitter::exponentiate);
       stage(kProducts, &AttentionEmitter::multiplyValues);
       stage(kQuotients, &AttentionEmitter::normalize);
-      stage(kStores, &AttentionEmitter::storeRows);
+      stage(kStores, &AttentionEmitter::storeStep);
     }
   }
 
@@ -281,12 +131,10 @@ private:
       step.part.block = blockAt(step.keyStart);
     if (!step.tile->query)
       step.tile->query = loadTransposed(tensors.query, /*shared=*/false, step.tile->rows);
-    step.scores = scores(step.tile->query, step.tile->rows, step.part);
-  }
-
-  Value exponential(Value value, double scale, Value exponent) {
-    Value sum = binary(BinaryFunction::Add, scaled(value, scale), exponent);
-    return UnaryOp::create(b, loc, sum.getType(), UnaryFunction::Exp, sum);
+    const Part &part = step.part;
+    int64_t pieces = typeOf(part.block->keys).getDimSize(1), piece = typeOf(part.block->keys).getDimSize(0);
+    step.scores = scores(step.tile->query, slice(part.block->keys, {0, 0, part.offset}, {piece, pieces, part.width}),
+                         step.tile->rows, part.block->segment.part(part.offset, part.width), part.diagonal);
   }
 
   void findLargest(Step &step) {
@@ -312,23 +160,9 @@ private:
                    : total;
   }
 
-  /// Keys of a part on the partitions, in pieces that leave PSUM together: start, size of a tile and number of tiles.
-  void forEachPiece(const Part &part, llvm::function_ref<void(int64_t start, int64_t size, int64_t count)> body) {
-    const int64_t most = kTurnedBytes / (partitions * elementBytes(element));
-    int64_t start = 0;
-    for (int64_t whole = part.width / partitions; whole > 0;) {
-      int64_t count = std::min(whole, most);
-      body(start, partitions, count);
-      start += count * partitions;
-      whole -= count;
-    }
-    if (start < part.width)
-      body(start, part.width - start, 1);
-  }
-
   void turnWeights(Step &step) {
     int64_t rows = step.tile->rows.extent;
-    forEachPiece(step.part, [&](int64_t start, int64_t size, int64_t count) {
+    forEachPiece(step.part.width, [&](int64_t start, int64_t size, int64_t count) {
       step.turned.push_back(TileTransposeOp::create(b, loc, RankedTensorType::get({size, count, rows}, element),
                                                     slice(step.weights, {0, start}, {rows, size * count})));
     });
@@ -339,7 +173,7 @@ private:
     const Part &part = step.part;
     Value product;
     auto next = step.turned.begin();
-    forEachPiece(part, [&](int64_t start, int64_t size, int64_t count) {
+    forEachPiece(part.width, [&](int64_t start, int64_t size, int64_t count) {
       int64_t first = (part.offset + start) / partitions;
       // A part may end within a tile of its block.
       bool isLast = !part.block->values || first >= typeOf(part.block->values).getDimSize(1);
@@ -359,11 +193,11 @@ private:
       step.normalized = quotient(*step.tile);
   }
 
-  void storeRows(Step &step) {
+  void storeStep(Step &step) {
     if (!step.isLast)
       return;
     if (step.normalized)
-      storeResult(*step.tile, step.normalized);
+      storeRows(step.normalized, tensors.result, /*shared=*/false, step.tile->rows);
     if (tensors.logsumexp.buffer)
       storeLogarithm(*step.tile, UnaryOp::create(b, loc, step.tile->sum.getType(), UnaryFunction::Log, step.tile->sum));
   }
@@ -377,12 +211,6 @@ private:
     Value sum =
         binary(BinaryFunction::Max, tile.sum, constant({tile.rows.extent, 1}, std::numeric_limits<float>::min()));
     return castTo(binary(BinaryFunction::Div, tile.output, sum), element);
-  }
-
-  void storeResult(const RowTile &tile, Value value) {
-    TileAddress place = placeOfHead(tensors.result, /*shared=*/false);
-    place.add(tile.rows, tensors.result.layout.strides[2]);
-    store(value, tensors.result, place, {tensors.result.layout.strides[2], tensors.result.layout.strides[3]});
   }
 
   void storeLogarithm(const RowTile &tile, Value logarithm) {
@@ -493,7 +321,7 @@ private:
       for (const RowTile &tile : tiles)
         outputs.push_back(quotient(tile));
       for (auto [tile, output] : llvm::zip(tiles, outputs))
-        storeResult(tile, output);
+        storeRows(output, tensors.result, /*shared=*/false, tile.rows);
     }
     if (tensors.logsumexp.buffer) {
       SmallVector<Value> logarithms;
@@ -504,15 +332,7 @@ private:
     }
   }
 
-  OpBuilder &b;
-  Location loc;
   const AttentionTensors &tensors;
-  Type element;
-  int64_t partitions, batches, groups, headsPerGroup, rows, depth, keys, valueDepth, depthTiles;
-  double scale;
-  bool causal;
-  Value triangle, identity;
-  Head at;
   llvm::DenseMap<int64_t, std::unique_ptr<Block>> blocks; // of the current head
 };
 

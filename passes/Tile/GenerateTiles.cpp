@@ -391,6 +391,20 @@ private:
       emitAttention(inside, attention, tensors, model);
       return success();
     }
+    if (auto backward = dyn_cast<AttentionBackwardOp>(first)) {
+      for (Value operand : backward->getOperands())
+        if (!tensorOf(kernel, operand).buffer)
+          return backward.emitError() << "expected operands that strides can address";
+      auto tensor = [&](Value value) { return value ? tensorOf(kernel, value) : HbmTensor(); };
+      auto result = [&](Value value) { return llvm::is_contained(stored, value) ? tensorOf(kernel, value) : HbmTensor(); };
+      emitAttentionBackward(inside, backward,
+                            {tensor(backward.getGradient()), tensor(backward.getQuery()), tensor(backward.getKey()),
+                             tensor(backward.getValue()), tensor(backward.getMask()), tensor(backward.getLogsumexp()),
+                             tensor(backward.getDelta()), result(backward.getQueryGradient()),
+                             result(backward.getKeyGradient()), result(backward.getValueGradient())},
+                            model);
+      return success();
+    }
     if (isa<ConcatOp, InsertOp, GatherOp, ScatterOp>(first)) {
       SmallVector<HbmTensor> operands;
       for (Value operand : first->getOperands()) {

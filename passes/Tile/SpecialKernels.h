@@ -6,6 +6,7 @@
 #ifndef PASSES_TILE_SPECIALKERNELS_H
 #define PASSES_TILE_SPECIALKERNELS_H
 
+#include "dialects/Neuron/NeuronAttentionOps.h"
 #include "lib/Analysis/ContractPlan.h"
 #include "passes/Tile/TileGenerator.h"
 
@@ -40,6 +41,15 @@ struct AttentionTensors {
 /// Query rows against blocks of keys, with running maxima and sums.
 void emitAttention(OpBuilder &builder, AttentionOp op, const AttentionTensors &tensors,
                    const ::neuroncore::target::MachineModel &model);
+
+/// Operands and results of the gradient of attention; `mask` and results that nobody wants have no buffer.
+struct AttentionBackwardTensors {
+  HbmTensor gradient, query, key, value, mask, logsumexp, delta, queryGradient, keyGradient, valueGradient;
+};
+
+/// Sums of query rows over blocks of keys, and of keys over tiles of rows.
+void emitAttentionBackward(OpBuilder &builder, AttentionBackwardOp op, const AttentionBackwardTensors &tensors,
+                           const ::neuroncore::target::MachineModel &model);
 
 } // namespace mlir::neuron
 

@@ -111,7 +111,10 @@ def test_attention(dtype):
     check_all(attention_cases(dtype), batch=4)
 
 
-@pytest.mark.parametrize("name", ("plain", "causal", "groups", "by position"))
+@pytest.mark.parametrize(
+    "name",
+    ("plain", "causal", "groups", "by position", "causal, more keys", "causal, more queries", "float mask", "deep heads"),
+)
 def test_gradients_of_attention(name):
     found = {c.label: c for c in attention_cases(F32)}[name]
     check_gradients(found.function, *(tensor.requires_grad_() for tensor in found.arguments))
