@@ -145,6 +145,10 @@ NRT_STATUS open_neuron_enqueue_marker(uint32_t vnc, open_neuron_callback_t callb
 NRT_STATUS open_neuron_wait(nrta_seq_t sequence);
 NRT_STATUS open_neuron_synchronize(uint32_t vnc);
 
+/// Stops the execution that runs on a core and drops those that wait, for a process that is about to end; returns when
+/// the queue is empty. Each completes with a failure, and what it was to write has no defined value. Copies still run.
+NRT_STATUS open_neuron_cancel(uint32_t vnc);
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Modes, times and timelines
 // ---------------------------------------------------------------------------------------------------------------------

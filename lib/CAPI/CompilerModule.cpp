@@ -3,11 +3,14 @@
 //
 // torch_neuronx._compiler: bytes and text in, bytes and text out. Exceptions exist only here.
 
+#include <exception>
+
 #include <nlohmann/json.hpp>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "neuron/Compiler/Compiler.h"
+#include "neuron/Support/Interrupt.h"
 
 namespace py = pybind11;
 using namespace neuroncore::compiler;
@@ -102,25 +105,36 @@ CompiledGraph finish(CompileResult result) {
   return compiled;
 }
 
-CompiledGraph compile(const py::bytes &graphDef, const std::string &optionsJson) {
-  CompileOptions options = parseOptions(optionsJson);
-  std::string_view bytes = graphDef;
+/// Runs `work` without the GIL. What a signal handler raises meanwhile, such as KeyboardInterrupt, ends it.
+template <typename Work> CompileResult interruptible(Work work) {
+  std::exception_ptr raised;
   CompileResult result;
   {
     py::gil_scoped_release release;
-    result = compileGraph({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, options);
+    neuroncore::InterruptScope scope([&raised] {
+      py::gil_scoped_acquire gil;
+      if (PyErr_CheckSignals() == 0)
+        return false;
+      raised = std::make_exception_ptr(py::error_already_set());
+      return true;
+    });
+    result = work();
   }
-  return finish(std::move(result));
+  if (raised)
+    std::rethrow_exception(raised);
+  return result;
+}
+
+CompiledGraph compile(const py::bytes &graphDef, const std::string &optionsJson) {
+  CompileOptions options = parseOptions(optionsJson);
+  std::string_view bytes = graphDef;
+  return finish(interruptible(
+      [&] { return compileGraph({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, options); }));
 }
 
 CompiledGraph compileText(const std::string &text, const std::string &optionsJson) {
   CompileOptions options = parseOptions(optionsJson);
-  CompileResult result;
-  {
-    py::gil_scoped_release release;
-    result = compileIr(text, options);
-  }
-  return finish(std::move(result));
+  return finish(interruptible([&] { return compileIr(text, options); }));
 }
 
 py::list overloads() {
@@ -144,9 +158,9 @@ PYBIND11_MODULE(_compiler, m) {
                                                "A graph could not be compiled; attributes code, message, op, node, "
                                                "frames (outermost first: file, line, function, text).",
                                                PyExc_RuntimeError, nullptr);
-  unsupportedErrorType = PyErr_NewExceptionWithDoc("torch_neuronx._compiler.UnsupportedError",
-                                                   "A graph holds something the compiler does not support.",
-                                                   compileErrorType, nullptr);
+  unsupportedErrorType =
+      PyErr_NewExceptionWithDoc("torch_neuronx._compiler.UnsupportedError",
+                                "A graph holds something the compiler does not support.", compileErrorType, nullptr);
   m.add_object("CompileError", compileErrorType);
   m.add_object("UnsupportedError", unsupportedErrorType);
   py::class_<CompiledGraph>(m, "CompiledGraph", "What a compilation made.")

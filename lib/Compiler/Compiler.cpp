@@ -6,20 +6,21 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include "dialects/NISA/NISADialect.h"
 #include "dialects/NISA/NISAProgram.h"
 #include "dialects/Neuron/NeuronOps.h"
 #include "neuron/Graph/GraphReader.h"
 #include "neuron/Neff/Neff.h"
+#include "neuron/Support/Interrupt.h"
 #include "passes/Emit/Emit.h"
 #include "passes/Import/Import.h"
 #include "passes/Pipelines/Phases.h"
@@ -217,6 +218,8 @@ public:
 
 private:
   template <typename Body> bool timed(Phase phase, Body body) {
+    if (interruptRequested())
+      return fail("the compilation was interrupted before phase " + ::mlir::neuron::phaseName(phase).str());
     auto start = std::chrono::steady_clock::now();
     bool ok = body();
     std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
@@ -299,8 +302,7 @@ private:
 CompileResult compileGraph(std::span<const uint8_t> graphDef, const CompileOptions &options) {
   CompileResult result;
   Compilation compilation(options, result);
-  result.succeeded =
-      compilation.start() && compilation.import(graphDef) && compilation.lower() && compilation.finish();
+  result.succeeded = compilation.start() && compilation.import(graphDef) && compilation.lower() && compilation.finish();
   return result;
 }
 

@@ -97,7 +97,8 @@ private:
           return true;
       }
       ++executed_;
-      if ((executed_ & 0xfff) == 0 && !checkLimits(stream))
+      // One instruction may take a millisecond, and who cancels waits for the next look.
+      if ((executed_ & 0xff) == 0 && !checkLimits(stream))
         return false;
       if (!executeStep(stream, step, state, length))
         return false;

@@ -103,6 +103,15 @@ void Device::waitIdle() {
   --waiters_;
 }
 
+void Device::cancel() {
+  std::unique_lock lock(mutex_);
+  cancelled_.store(true, std::memory_order_relaxed);
+  ++waiters_;
+  workDone_.wait(lock, [&] { return unfinished_ == 0; });
+  --waiters_;
+  cancelled_.store(false, std::memory_order_relaxed);
+}
+
 void Device::notifyWhenCompleted(int unit, uint64_t number, int fd) {
   {
     std::lock_guard lock(mutex_);
@@ -233,6 +242,8 @@ Status Device::ensureCore() {
 }
 
 Status Device::execute(Task &task, open_neuron_timing_t &timing, bool &hasTiming) {
+  if (cancelled_.load(std::memory_order_relaxed))
+    return Error(ErrorKind::Internal, "execution was cancelled");
   if (Status status = ensureCore(); !status)
     return status;
   nrt_model &model = *task.model;
@@ -244,6 +255,7 @@ Status Device::execute(Task &task, open_neuron_timing_t &timing, bool &hasTiming
   emulator::ExecuteOptions options;
   if (model.program->pathDependsOnData())
     options.trace = &trace;
+  options.cancel = &cancelled_;
   options.deadline =
       std::chrono::steady_clock::now() + std::chrono::microseconds(int64_t(settings_.execTimeoutSeconds * 1e6));
   model.bind(task.inputs, task.outputs);

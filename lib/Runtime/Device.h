@@ -103,6 +103,8 @@ public:
   uint64_t lastCompleted(int unit) const;
   void waitFor(int unit, uint64_t number);
   void waitIdle();
+  /// Makes every execution fail until the queue is empty, then returns.
+  void cancel();
   /// Calls `notify` (an eventfd, owned by the device from now on) when the work is done.
   void notifyWhenCompleted(int unit, uint64_t number, int fd);
   /// The first failure that nobody has reported yet; all recorded ones are dropped.
@@ -123,6 +125,7 @@ private:
   Status execute(Task &task, open_neuron_timing_t &timing, bool &hasTiming);
   Status ensureCore();
 
+  std::atomic<bool> cancelled_ = false;
   const int index_;
   const Settings &settings_;
   const target::MachineModel &model_;

@@ -259,6 +259,18 @@ NRT_STATUS open_neuron_synchronize(uint32_t vnc) {
   return reportErrors(*device);
 }
 
+NRT_STATUS open_neuron_cancel(uint32_t vnc) {
+  NRT_STATUS status = NRT_SUCCESS;
+  State *state = currentState(status);
+  if (!state)
+    return status;
+  Device *device = deviceOf(*state, vnc, status);
+  if (!device)
+    return status;
+  device->cancel();
+  return NRT_SUCCESS;
+}
+
 NRT_STATUS open_neuron_set_check_mode(bool enabled) {
   NRT_STATUS status = NRT_SUCCESS;
   State *state = currentState(status);

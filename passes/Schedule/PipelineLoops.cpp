@@ -1,15 +1,16 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engines run their streams in order, so an engine that works at the start and at the end of an iteration would wait for
-// the other engines in between. Here the body of a loop is reordered such that the end of one iteration runs beside the
-// start of the next (ModuloSchedule.h); the first and last iterations are completed outside of the loop.
+// Engines run their streams in order, so an engine that works at the start and at the end of an iteration would wait
+// for the other engines in between. Here the body of a loop is reordered such that the end of one iteration runs beside
+// the start of the next (ModuloSchedule.h); the first and last iterations are completed outside of the loop.
 
 #include "llvm/ADT/SetVector.h"
 
 #include "dialects/NISA/NISAProgram.h"
 #include "neuron/Isa/Cost.h"
 #include "neuron/Isa/InstructionTable.h"
+#include "neuron/Support/Interrupt.h"
 #include "passes/Schedule/ModuloSchedule.h"
 #include "passes/Schedule/Passes.h"
 
@@ -257,8 +258,11 @@ struct PipelineLoopsPass : neuron::impl::PipelineLoopsPassBase<PipelineLoopsPass
         if (auto loop = op->getParentOfType<nisa::LoopOp>())
           if (loop.getCopies().size() > 1 && llvm::none_of(loop.getCopies().front().front(), llvm::IsaPred<nisa::LoopOp>))
             loops.insert(loop);
-      for (nisa::LoopOp loop : loops)
+      for (nisa::LoopOp loop : loops) {
+        if (::neuroncore::interruptRequested())
+          return signalPassFailure();
         rewrite(loop, instructions, view->units.front(), *model);
+      }
     }
   }
 

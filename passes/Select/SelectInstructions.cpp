@@ -1,6 +1,7 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "neuron/Support/Interrupt.h"
 #include "passes/Select/KernelSelector.h"
 #include "passes/Select/Passes.h"
 
@@ -26,6 +27,8 @@ struct SelectInstructionsPass : neuron::impl::SelectInstructionsPassBase<SelectI
     SmallVector<KernelOp> kernels;
     getOperation().walk([&](KernelOp kernel) { kernels.push_back(kernel); });
     for (KernelOp kernel : kernels) {
+      if (::neuroncore::interruptRequested())
+        return signalPassFailure();
       OpBuilder builder(kernel);
       auto selected = nisa::KernelOp::create(builder, kernel.getLoc(), kernel.getSymNameAttr());
       if (failed(KernelSelector(builder, *model).run(kernel, selected)))

@@ -3,6 +3,7 @@
 //
 // Gives every tensor of the function a place in HBM, then rewrites kernel by kernel.
 
+#include "neuron/Support/Interrupt.h"
 #include "passes/Tile/IndexedKernels.h"
 #include "passes/Tile/Passes.h"
 #include "passes/Tile/SpecialKernels.h"
@@ -29,7 +30,7 @@ public:
     createFunction();
     placeBuffers();
     for (KernelOp kernel : kernels)
-      if (failed(tileKernel(kernel)))
+      if (::neuroncore::interruptRequested() || failed(tileKernel(kernel)))
         return failure();
     writeLateResults();
     func::ReturnOp::create(builder, function.getLoc());

@@ -114,7 +114,7 @@ public:
 
   /// Gives whole free segments back to the runtime once nothing can use them any more.
   void releaseCached() {
-    queueOf(device_).drain();
+    queueOf(device_).wait();
     std::lock_guard<std::mutex> lock(mutex_);
     for (Pool *pool : {&freeSmall_, &freeLarge_})
       for (auto it = pool->begin(); it != pool->end();) {

@@ -232,7 +232,7 @@ void copyHostToDevice(const at::Tensor &source, const at::Tensor &destination, b
       content = std::move(staging);
       owned = true;
     } else {
-      queue.drain();
+      queue.wait();
     }
   }
   auto *to = static_cast<std::byte *>(destination.mutable_data_ptr());

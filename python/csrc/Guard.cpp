@@ -13,6 +13,7 @@
 #include <c10/util/Exception.h>
 
 #include "Device.h"
+#include "Interrupt.h"
 #include "Queue.h"
 #include "Runtime.h"
 
@@ -117,8 +118,10 @@ struct GuardImplementation final : c10::impl::DeviceGuardImplInterface {
     auto *current = static_cast<Event *>(event);
     if (!current || !current->mark)
       return;
-    std::unique_lock<std::mutex> lock(current->mark->mutex);
-    current->mark->ready.wait(lock, [&] { return current->mark->done; });
+    // The event may be recorded again, or destroyed, by the handler of a signal.
+    const std::shared_ptr<Mark> mark = current->mark;
+    std::unique_lock<std::mutex> lock(mark->mutex);
+    waitInterruptibly(mark->ready, lock, [&] { return mark->done; });
   }
   void destroyEvent(void *event, const c10::DeviceIndex) const noexcept override { delete static_cast<Event *>(event); }
   double elapsedTime(void *first, void *second, const c10::DeviceIndex) const override {

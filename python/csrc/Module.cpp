@@ -11,6 +11,7 @@
 
 #include "Allocator.h"
 #include "Device.h"
+#include "Interrupt.h"
 #include "Queue.h"
 #include "Runtime.h"
 
@@ -60,7 +61,19 @@ py::dict memoryStats(int device) {
   return result;
 }
 
+void raiseIfInterrupted() {
+  // Threads that still wait while the interpreter shuts down must not touch it.
+  if (!Py_IsInitialized() || _Py_IsFinalizing())
+    return;
+  const py::gil_scoped_acquire gil;
+  // Runs the handlers of signals, on the main thread only.
+  if (PyErr_CheckSignals() != 0)
+    throw py::error_already_set();
+}
+
 void bindDevices(py::module_ &module) {
+  setInterruptCheck(&raiseIfInterrupted);
+  module.def("cancel_pending", &cancelAllQueues, py::call_guard<py::gil_scoped_release>());
   module.def("device_count", &deviceCount);
   module.def("current_device", &currentDevice);
   module.def("set_device", &setCurrentDevice);

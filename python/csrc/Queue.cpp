@@ -12,6 +12,7 @@
 #include <c10/util/Exception.h>
 
 #include "Device.h"
+#include "Interrupt.h"
 
 namespace neuroncore::device {
 
@@ -83,23 +84,27 @@ void Queue::recycle(std::unique_ptr<Submission> submission) {
     free_.push_back(std::move(submission));
 }
 
+template <typename Ready> void Queue::waitForProgress(std::unique_lock<std::mutex> &lock, Ready ready) {
+  struct Waiter {
+    int &count;
+    explicit Waiter(int &waiters) : count(waiters) { ++count; }
+    ~Waiter() { --count; }
+  } waiter(waiters_);
+  waitInterruptibly(progress_, lock, ready);
+}
+
 uint64_t Queue::submit(std::unique_ptr<Submission> submission) {
   submission->queue = this;
   if (submission->record)
     submission->record->enqueueEnd = wallClock();
   std::unique_lock<std::mutex> lock(mutex_);
-  auto waitForProgress = [&](auto ready) {
-    ++waiters_;
-    progress_.wait(lock, ready);
-    --waiters_;
-  };
   if (submitted_ - completed_ >= maxInFlight)
-    waitForProgress([&] { return submitted_ - completed_ < maxInFlight; });
+    waitForProgress(lock, [&] { return submitted_ - completed_ < maxInFlight; });
   submission->enqueueTime = wallClock();
   // The completion needs the mutex, so it cannot overtake the bookkeeping below.
   while (!submission->model->enqueue(submission->inputs.data(), submission->outputs.data(), submission.get())) {
     const uint64_t seen = completed_;
-    waitForProgress([&] { return completed_ != seen || submitted_ == completed_; });
+    waitForProgress(lock, [&] { return completed_ != seen || submitted_ == completed_; });
   }
   submission->sequence = ++submitted_;
   if (submission->record)
@@ -225,6 +230,13 @@ void Queue::submitMark(std::function<void(int64_t)> mark) {
   append(std::move(item));
 }
 
+void Queue::wait() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const uint64_t target = submitted_;
+  if (completed_ < target)
+    waitForProgress(lock, [&] { return completed_ >= target; });
+}
+
 void Queue::drain() noexcept {
   std::unique_lock<std::mutex> lock(mutex_);
   const uint64_t target = submitted_;
@@ -237,7 +249,7 @@ void Queue::drain() noexcept {
 
 void Queue::synchronise() {
   ensureUsable();
-  drain();
+  wait();
   std::string error;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -284,6 +296,15 @@ void drainAllQueues() noexcept {
   for (auto &slot : queues())
     if (Queue *queue = slot.load(std::memory_order_acquire))
       queue->drain();
+}
+
+void cancelAllQueues() noexcept {
+  if (!isInitialised() || isInBadFork())
+    return;
+  for (auto &slot : queues())
+    if (Queue *queue = slot.load(std::memory_order_acquire); queue && !queue->idle())
+      cancelExecutions(queue->device());
+  drainAllQueues();
 }
 
 void reanchorDeviceClocks() {

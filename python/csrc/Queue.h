@@ -86,9 +86,12 @@ public:
   /// As above for a mark without duration; receives the virtual time.
   void submitMark(std::function<void(int64_t virtualTime)> mark);
 
-  /// Waits until everything enqueued so far is done, then raises the first pending error (once).
+  /// Waits until everything enqueued so far is done, then raises the first pending error (once). An interrupt ends the
+  /// wait, not the work: what was enqueued runs to its end, and later work comes behind it.
   void synchronise();
-  /// Waits without raising.
+  /// As above without raising errors of executions.
+  void wait();
+  /// As above without looking at interrupts, for where nothing may be raised.
   void drain() noexcept;
   bool idle();
   /// Number of executions completed so far, and enqueued so far.
@@ -105,6 +108,7 @@ private:
   void onComplete(std::unique_ptr<Submission> submission, const std::string &error, const ExecutionTiming &timing);
   void append(HostWork work);
   void run(HostWork work);
+  template <typename Ready> void waitForProgress(std::unique_lock<std::mutex> &lock, Ready ready);
   /// Reserves `duration` on the virtual clock, not before `earliest`; returns the start.
   int64_t reserve(int64_t earliest, int64_t duration);
 
@@ -125,6 +129,8 @@ private:
 Queue &queueOf(int device);
 /// Waits for all queues that exist.
 void drainAllQueues() noexcept;
+/// Before the process ends: stops what still runs instead of waiting for results that nobody can see.
+void cancelAllQueues() noexcept;
 void reanchorDeviceClocks();
 
 /// Modelled duration of a copy within device memory.

@@ -111,6 +111,8 @@ MemoryInfo memoryInfo(int device) {
   return {stats.bytes_used, stats.bytes_limit};
 }
 
+void cancelExecutions(int device) noexcept { (void)open_neuron_cancel(static_cast<uint32_t>(device)); }
+
 void setCheckMode(bool enabled) {
   ensureUsable();
   const NRT_STATUS status = open_neuron_set_check_mode(enabled);

@@ -114,6 +114,9 @@ std::byte *allocateDeviceMemory(int device, size_t bytes);
 void freeDeviceMemory(int device, std::byte *memory) noexcept;
 MemoryInfo memoryInfo(int device);
 
+/// Stops the execution that runs on the device and drops those that wait; each completes with an error.
+void cancelExecutions(int device) noexcept;
+
 /// Whether the runtime checks executions for hazards (slow); see docs/Emulator.md.
 void setCheckMode(bool enabled);
 /// Host threads that share the work of one instruction; 0: the runtime decides. Results do not depend on it.

@@ -15,6 +15,7 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 import warnings
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from . import _environment
 NEFF_FILE = "graph.neff"
 METADATA_FILE = "metadata.json"
 _FORMAT = 1
+_ABANDONED_SECONDS = 3600
 
 _lock = threading.Lock()
 _warned: set[str] = set()
@@ -97,6 +99,7 @@ def store(key: str, neff: bytes, metadata_json: str) -> Entry:
     scratch = None
     try:
         os.makedirs(parent, mode=0o700, exist_ok=True)
+        _remove_abandoned(parent)
         scratch = tempfile.mkdtemp(prefix=f".{key[:8]}-", dir=parent)
         envelope = {"format": _FORMAT, "key": key, "sha256": _digest(neff, metadata_json), "metadata": metadata_json}
         for name, content in ((NEFF_FILE, neff), (METADATA_FILE, json.dumps(envelope).encode())):
@@ -114,19 +117,31 @@ def store(key: str, neff: bytes, metadata_json: str) -> Entry:
                 # What is left of a damaged entry.
                 shutil.rmtree(folder, ignore_errors=True)
                 os.rename(scratch, folder)
-        scratch = None
     except OSError as error:
-        if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
         _warn_once(
             "write",
             f"the NEFF cache {directory} cannot be written, so programs are compiled again in every process: {error}. "
             "Set TORCH_NEURONX_NEFF_CACHE_DIR to a writable folder, or TORCH_NEURONX_DISABLE_NEFF_CACHE=1",
         )
         return entry
+    finally:
+        # Also when an interrupt comes in between. After a rename there is nothing under this name.
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
     _count("writes")
     entry.path = os.path.join(folder, NEFF_FILE)
     return entry
+
+
+def _remove_abandoned(parent: str) -> None:
+    """Removes what processes left that were killed while they stored an entry; storing takes seconds at most."""
+    with os.scandir(parent) as items:
+        for item in items:
+            try:
+                if item.name.startswith(".") and time.time() - item.stat().st_mtime > _ABANDONED_SECONDS:
+                    shutil.rmtree(item.path, ignore_errors=True)
+            except FileNotFoundError:
+                pass
 
 
 def _digest(neff: bytes, metadata_json: str) -> str:

@@ -266,6 +266,7 @@ NRT_STATUS open_neuron_enqueue(nrt_model_t *model, const void *const *inputs, vo
   return NRT_SUCCESS;
 }
 
+NRT_STATUS open_neuron_cancel(uint32_t) { return NRT_SUCCESS; }
 NRT_STATUS open_neuron_set_check_mode(bool) { return NRT_SUCCESS; }
 NRT_STATUS open_neuron_set_worker_threads(uint32_t) { return NRT_SUCCESS; }
 

@@ -1,0 +1,171 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""Ctrl-C and sudden death: while the device computes, while the compiler works, while a program is stored."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+# Each wait is interrupted while the device works; what was enqueued still completes, and right.
+WAITS = """
+import os, signal, threading
+import torch
+
+left, right = torch.randn(512, 512), torch.randn(512, 512)
+a, b = left.to("neuron"), right.to("neuron")
+expected = left @ right
+destination = torch.empty(2, 2)
+source = torch.zeros(1 << 20)
+one = torch.ones(2, 2, device="neuron")
+event = torch.neuron.Event()
+torch.neuron.synchronize()
+
+def enqueue_much():
+    # Longer than the waits sleep between two looks at signals.
+    for _ in range(16):
+        result = a @ b
+    return result
+
+def fill_the_queue():
+    for _ in range(10000):
+        one.add(1)
+
+def wait_for_event():
+    event.record()
+    event.synchronize()
+
+def copy_behind_pending_work():
+    torch.empty(1 << 20, device="neuron").copy_(source)
+
+ways = {
+    "synchronize": lambda result: torch.neuron.synchronize(),
+    "item": lambda result: result[0, 0].item(),
+    "cpu": lambda result: result.cpu(),
+    "copy": lambda result: destination.copy_(one),
+    "host to device": lambda result: copy_behind_pending_work(),
+    "event": lambda result: wait_for_event(),
+    "stream": lambda result: torch.neuron.current_stream().synchronize(),
+    "back pressure": lambda result: fill_the_queue(),
+    "empty cache": lambda result: torch.neuron.empty_cache(),
+}
+from torch_neuronx import _C
+for name, wait in ways.items():
+    result = enqueue_much()
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        wait(result)
+    except KeyboardInterrupt:
+        submitted, completed = _C.queue_position(0)
+        assert completed < submitted, f"{name}: the interrupt came when all was done"
+        print(name)
+    else:
+        raise AssertionError(f"{name}: no interrupt")
+    torch.testing.assert_close(result.cpu(), expected, rtol=1e-4, atol=1e-3)
+    assert (one + 1).sum().item() == 8
+"""
+
+
+def test_waits_end_at_an_interrupt_and_work_goes_on(run_python):
+    process = run_python(WAITS)
+    assert process.stdout.splitlines() == [
+        "synchronize", "item", "cpu", "copy", "host to device", "event", "stream", "back pressure", "empty cache"
+    ]  # fmt: skip
+
+
+def test_process_interrupted_in_a_wait_ends_at_once(run_python):
+    # Far more work than the time limit of the test allows to wait for.
+    process = run_python(
+        """
+        import os, signal, threading
+        import torch
+
+        a = torch.ones(1024, 1024, device="neuron")
+        result = torch.empty_like(a)
+        for _ in range(3000):
+            torch.mm(a, a, out=result)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        torch.neuron.synchronize()
+        """,
+        check=False,
+    )
+    assert process.returncode == -signal.SIGINT
+    assert process.stderr.rstrip().endswith("KeyboardInterrupt")
+
+
+# A graph that keeps the compiler busy for seconds, without Dynamo, which would take minutes to trace it.
+BIG_GRAPH = """
+import os, signal, sys, threading
+import torch
+from torch_neuronx import _cache, _compilation, _environment
+from torch_neuronx._graph.builder import GraphBuilder
+
+def big_graph(nodes):
+    builder = GraphBuilder("big", "inference")
+    shape = (torch.float32, [128, 64], [64, 1])
+    value = builder.add_tensor_input("x", *shape)
+    for number in range(nodes):
+        op = ("aten.sin.default", "aten.neg.default", "aten.tanh.default")[number % 3]
+        (value,) = builder.add_node(op, [value], [shape])
+    builder.add_output(value, *shape)
+    return builder.graph
+
+def compile_small():
+    x = torch.arange(6.0)
+    torch.testing.assert_close(torch.exp(x.to("neuron")).cpu(), torch.exp(x))
+"""
+
+INTERRUPTED_COMPILATION = (
+    BIG_GRAPH
+    + """
+graph = big_graph(60000)
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    _compilation.compile_graph(graph, _environment.compile_options())
+except KeyboardInterrupt:
+    print("interrupted")
+assert _cache.statistics["writes"] == 0, "the compilation ended before the interrupt"
+found = [name for _, _, names in os.walk(os.environ["TORCH_NEURONX_NEFF_CACHE_DIR"]) for name in names]
+assert all(name.startswith("compiler-") for name in found), found
+compile_small()
+print("computed")
+"""
+)
+
+
+def test_interrupt_during_compilation(run_python, tmp_path):
+    process = run_python(INTERRUPTED_COMPILATION, TORCH_NEURONX_NEFF_CACHE_DIR=str(tmp_path / "cache"))
+    assert process.stdout.split() == ["interrupted", "computed"]
+
+
+KILLED = {
+    # By the system, somewhere in the compiler.
+    "compiling": "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
+    "_compilation.compile_graph(big_graph(60000), _environment.compile_options())\n",
+    # With the entry complete but not yet in its place, and with half of it written.
+    "before the rename": "os.rename = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)\ncompile_small()\n",
+    "between the files": "os.fsync = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)\ncompile_small()\n",
+}
+
+
+@pytest.mark.parametrize("moment", KILLED)
+def test_killed_process_leaves_a_usable_cache(run_python, tmp_path, moment):
+    cache = tmp_path / "cache"
+    process = run_python(BIG_GRAPH + KILLED[moment], check=False, TORCH_NEURONX_NEFF_CACHE_DIR=str(cache))
+    assert process.returncode == -signal.SIGKILL
+    abandoned = [path for path in cache.glob("*/.*")]
+    assert bool(abandoned) == (moment != "compiling")
+    for path in abandoned:
+        # An hour ago, as far as the next process can see.
+        os.utime(path, (path.stat().st_mtime - 7200,) * 2)
+    use = BIG_GRAPH + 'compile_small()\nprint(_cache.statistics["disk_hits"], _cache.statistics["damaged"])\n'
+    first = run_python(use, TORCH_NEURONX_NEFF_CACHE_DIR=str(cache))
+    second = run_python(use, TORCH_NEURONX_NEFF_CACHE_DIR=str(cache))
+    assert (first.stdout.split(), second.stdout.split()) == (["0", "0"], ["1", "0"])
+    assert not any(path.exists() for path in abandoned)
