@@ -7,6 +7,7 @@ Sections:
   compile   time of the backend (FX graph in, NEFF loaded) against Inductor's own part on the CPU, which needs g++, and
             against Dynamo + AOTAutograd on the same graph. All caches are empty.
   scaling   instruction bytes and compile time of one graph at two sizes of its tensors
+  operators compile time per operator of large graphs against small ones
   kernel    modelled time of kernels against the bound that HBM traffic sets, and what limits them
   traffic   HBM bytes they move against the bytes of their inputs and outputs
   product   modelled time of matrix products against the tensor engine's peak or the HBM bound, and of causal attention
@@ -37,6 +38,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 SECTIONS = (
     "compile",
     "scaling",
+    "operators",
     "kernel",
     "traffic",
     "product",
@@ -47,7 +49,7 @@ SECTIONS = (
     "calls",
     "explorer",
 )
-TURNS = {"compile": 3, "scaling": 31, "model": 7, "forward": 9, "run": 7, "calls": 25}
+TURNS = {"compile": 3, "scaling": 31, "operators": 5, "model": 7, "forward": 9, "run": 7, "calls": 25}
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -97,6 +99,10 @@ def measure(sections: set[str], turns: int | None):
         from compiling import scaling_rows
 
         yield from scaling_rows(turns or TURNS["scaling"])
+    if "operators" in sections:
+        from operators import operator_rows
+
+        yield from operator_rows(turns or TURNS["operators"])
     if "run" in sections:
         from running import run_rows
 

@@ -10,6 +10,7 @@
 #include "dialects/Neuron/NeuronOps.h"
 #include "dialects/Neuron/NeuronViews.h"
 #include "mlir/IR/Verifier.h"
+#include "neuron/Support/Interrupt.h"
 #include "passes/Import/Foreach.h"
 #include "passes/Import/GraphImporter.h"
 #include "passes/Import/Layers.h"
@@ -527,8 +528,7 @@ LogicalResult GraphImporter::importOutputs() {
   func::ReturnOp::create(builder, UnknownLoc::get(context), values);
   SmallVector<Type> resultTypes(ValueRange(values).getTypes());
   function.setFunctionType(builder.getFunctionType(function.getArgumentTypes(), resultTypes));
-  for (auto [k, dictionary] : llvm::enumerate(attributes))
-    function.setResultAttrs(k, dictionary);
+  function.setAllResultAttrs(attributes);
   return success();
 }
 
@@ -545,13 +545,15 @@ LogicalResult GraphImporter::run(ModuleOp target, StringRef name) {
     return failure();
   }
   importConstants();
-  for (int i = 0; i < graph.nodes_size(); ++i)
+  for (int i = 0; i < graph.nodes_size(); ++i) {
+    if (::neuroncore::interruptRequested())
+      return failure();
     importNode(i);
+  }
   currentNode = -1;
   if (failed || mlir::failed(importOutputs()))
     return failure();
-  for (auto [i, dictionary] : llvm::enumerate(attributes))
-    function.setArgAttrs(i, dictionary);
+  function.setAllArgAttrs(attributes);
   function->setAttr(attribute::kRngIncrement, builder.getI64IntegerAttr(randomIncrements));
   return success();
 }

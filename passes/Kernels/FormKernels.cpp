@@ -12,6 +12,7 @@
 
 #include "dialects/Neuron/NeuronAttentionOps.h"
 #include "dialects/Neuron/NeuronIndexingOps.h"
+#include "neuron/Support/Interrupt.h"
 #include "passes/Kernels/Grouping.h"
 #include "passes/Kernels/LongRows.h"
 #include "passes/Kernels/OrderScatters.h"
@@ -441,6 +442,8 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
     isolateRandom(function);
     Grouping grouping(function, *model, maxOps, explain);
     grouping.run();
+    if (::neuroncore::interruptRequested())
+      return signalPassFailure();
     outline(function, grouping);
     if (explain) {
       SmallVector<Attribute> lines;

@@ -9,6 +9,11 @@
 
 #include "passes/Kernels/Grouping.h"
 
+#include <limits>
+#include <set>
+
+#include "neuron/Support/Interrupt.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/raw_ostream.h"
@@ -145,53 +150,67 @@ std::optional<double> Grouping::costOf(ArrayRef<Operation *> ops, std::string *w
   return plan->costNs() + kKernelOverheadNs;
 }
 
-/// True when some path leaves the united groups and comes back.
+/// The group that `group` is part of by now.
+unsigned Grouping::livingGroup(unsigned group) const {
+  while (!groups[group].alive)
+    group = groups[group].mergedInto;
+  return group;
+}
+
+/// True when some path leaves the united groups and comes back. A group on such a path has an operation behind the
+/// first one of the united groups, so the search does not go further back than that.
 bool Grouping::makesCycle(ArrayRef<unsigned> united, Operation *op) const {
-  llvm::BitVector set(groups.size());
+  llvm::SmallDenseSet<unsigned> set(united.begin(), united.end());
+  unsigned first = std::numeric_limits<unsigned>::max();
   for (unsigned group : united)
-    set.set(group);
-  auto reachesBack = [&](unsigned outside) { return !set.test(outside) && ancestors[outside].anyCommon(set); };
+    first = std::min(first, position.lookup(groups[group].ops.front()));
+  llvm::SmallDenseSet<unsigned> seen;
+  SmallVector<unsigned> outside;
+  auto visit = [&](unsigned group) {
+    if (!set.contains(group) && position.lookup(groups[group].ops.back()) > first && seen.insert(group).second)
+      outside.push_back(group);
+  };
   for (unsigned group : united)
-    for (unsigned ancestor : ancestors[group].set_bits())
-      if (reachesBack(ancestor))
-        return true;
+    for (unsigned producer : groups[group].producers)
+      visit(livingGroup(producer));
   if (op)
     for (unsigned producer : producerGroups(op))
-      if (reachesBack(producer))
+      visit(producer);
+  while (!outside.empty())
+    for (unsigned noted : groups[outside.pop_back_val()].producers) {
+      unsigned producer = livingGroup(noted);
+      if (set.contains(producer))
         return true;
+      visit(producer);
+    }
   return false;
 }
 
 void Grouping::absorb(ArrayRef<unsigned> united, Operation *op, SmallVector<Operation *> ops, double costNs) {
   unsigned target = united.front();
-  llvm::BitVector set(groups.size());
+  llvm::SetVector<unsigned> producers;
   for (unsigned group : united) {
-    set.set(group);
+    for (unsigned producer : groups[group].producers)
+      producers.insert(livingGroup(producer));
     if (group == target)
       continue;
-    ancestors[target] |= ancestors[group];
     groups[group].alive = false;
+    groups[group].mergedInto = target;
     for (Operation *member : groups[group].ops)
       groupOf[member] = target;
     groups[group].ops.clear();
+    groups[group].producers.clear();
   }
   if (op) {
     groupOf[op] = target;
-    for (unsigned producer : producerGroups(op)) {
-      ancestors[target] |= ancestors[producer];
-      ancestors[target].set(producer);
-    }
+    for (unsigned producer : producerGroups(op))
+      producers.insert(producer);
   }
-  ancestors[target].reset(set);
+  for (unsigned group : united)
+    producers.remove(group);
+  groups[target].producers = producers.takeVector();
   groups[target].ops = std::move(ops);
   groups[target].costNs = costNs;
-  // Whoever needed one of the united groups needs all that the union needs.
-  for (unsigned other = 0; other < groups.size(); ++other)
-    if (other != target && groups[other].alive && ancestors[other].anyCommon(set)) {
-      ancestors[other].reset(set);
-      ancestors[other] |= ancestors[target];
-      ancestors[other].set(target);
-    }
 }
 
 /// Operations after `start` that need nothing but `group`, each other and buffers, `limit` at most. What needs the
@@ -309,15 +328,8 @@ void Grouping::place(Operation *op) {
         return;
   }
   unsigned index = groups.size();
-  groups.push_back({{op}, 0, true});
+  groups.push_back({{op}, 0, true, producers});
   groupOf[op] = index;
-  for (llvm::BitVector &set : ancestors)
-    set.resize(groups.size());
-  ancestors.emplace_back(groups.size());
-  for (unsigned producer : producers) {
-    ancestors[index] |= ancestors[producer];
-    ancestors[index].set(producer);
-  }
   groups[index].costNs = canFuse(op) || isa<ContractOp>(op) ? costOf(op, nullptr).value_or(1e30) : 0;
 }
 
@@ -357,6 +369,8 @@ void Grouping::run() {
       work.push_back(&op);
   }
   for (auto [number, op] : llvm::enumerate(work)) {
+    if (::neuroncore::interruptRequested())
+      return;
     if (groupOf.contains(op))
       continue;
     place(op);
@@ -367,27 +381,31 @@ void Grouping::run() {
 }
 
 SmallVector<const Grouping::Group *> Grouping::ordered() const {
-  SmallVector<unsigned> indices;
-  for (unsigned index = 0; index < groups.size(); ++index)
-    if (groups[index].alive)
-      indices.push_back(index);
-  // Ancestors come first; among independent groups the one whose first operation comes first.
-  llvm::sort(indices, [&](unsigned a, unsigned b) {
-    return position.lookup(groups[a].ops.front()) < position.lookup(groups[b].ops.front());
-  });
+  // Producers come first; among groups that are ready the one whose first operation comes first.
+  llvm::DenseMap<unsigned, llvm::SmallDenseSet<unsigned>> missing;
+  llvm::DenseMap<unsigned, SmallVector<unsigned>> consumers;
+  std::set<std::pair<unsigned, unsigned>> ready;
+  auto makeReady = [&](unsigned group) { ready.insert({position.lookup(groups[group].ops.front()), group}); };
+  for (unsigned index = 0; index < groups.size(); ++index) {
+    if (!groups[index].alive)
+      continue;
+    for (unsigned noted : groups[index].producers)
+      if (unsigned producer = livingGroup(noted); missing[index].insert(producer).second)
+        consumers[producer].push_back(index);
+    if (groups[index].producers.empty())
+      makeReady(index);
+  }
   SmallVector<const Group *> result;
-  llvm::BitVector done(groups.size());
-  while (!indices.empty())
-    for (auto it = indices.begin(); it != indices.end(); ++it) {
-      llvm::BitVector missing = ancestors[*it];
-      missing.reset(done);
-      bool ready = llvm::none_of(missing.set_bits(), [&](unsigned g) { return groups[g].alive; });
-      if (!ready)
-        continue;
-      done.set(*it);
-      result.push_back(&groups[*it]);
-      indices.erase(it);
-      break;
+  while (!ready.empty()) {
+    unsigned group = ready.begin()->second;
+    ready.erase(ready.begin());
+    result.push_back(&groups[group]);
+    for (unsigned consumer : consumers.lookup(group)) {
+      auto &waiting = missing[consumer];
+      waiting.erase(group);
+      if (waiting.empty())
+        makeReady(consumer);
     }
+  }
   return result;
 }

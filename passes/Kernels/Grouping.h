@@ -6,8 +6,6 @@
 #ifndef PASSES_KERNELS_GROUPING_H
 #define PASSES_KERNELS_GROUPING_H
 
-#include "llvm/ADT/BitVector.h"
-
 #include "lib/Analysis/ContractPlan.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -28,6 +26,10 @@ public:
     SmallVector<Operation *> ops; // program order; without the rematerialized sources
     double costNs = 0;
     bool alive = true;
+    /// Groups that it needs directly, as they were numbered when they were noted; see livingGroup.
+    SmallVector<unsigned> producers = {};
+    /// What a dead group has become part of.
+    unsigned mergedInto = 0;
   };
   /// Living groups, producers before consumers.
   SmallVector<const Group *> ordered() const;
@@ -48,6 +50,7 @@ private:
   void absorb(ArrayRef<unsigned> groups, Operation *op, SmallVector<Operation *> ops, double costNs);
   std::optional<double> costOf(ArrayRef<Operation *> ops, std::string *why) const;
   SmallVector<unsigned> producerGroups(Operation *op) const;
+  unsigned livingGroup(unsigned group) const;
   void note(Operation *op, const Twine &text);
 
   func::FuncOp function;
@@ -58,7 +61,6 @@ private:
   llvm::DenseMap<Operation *, unsigned> position;
   llvm::DenseMap<Operation *, unsigned> groupOf;
   SmallVector<Group> groups;
-  SmallVector<llvm::BitVector> ancestors; // groups that a group needs, transitively
   std::vector<std::string> reportLines;
 };
 
