@@ -8,9 +8,24 @@
 
 from __future__ import annotations
 
-from . import _loading
+try:
+    from . import _loading
+except Exception as error:
+    # `import torch` imports this package and must survive even the loss of the file that explains losses.
+    import types
+    import warnings
 
-_loading.load()
+    def _refuse():
+        raise RuntimeError(_loading.failure)
+
+    _loading = types.SimpleNamespace(
+        failure=f"torch_neuronx is not available: {type(error).__name__}: {error}; reinstall open-torch-neuronx in this "
+        "environment (pip install --force-reinstall .)",
+        require=_refuse,
+    )
+    warnings.warn(_loading.failure, RuntimeWarning, stacklevel=2)
+else:
+    _loading.load()
 
 # The names of torch.neuron are also those of this package.
 _DEVICE_NAMES = frozenset(
@@ -42,6 +57,7 @@ def __getattr__(name: str):
 
         return getattr(_tracking, name)
     if name in _SUBMODULES:
+        _loading.require()
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

@@ -9,6 +9,7 @@ when the device or the backend is used.
 
 from __future__ import annotations
 
+import atexit
 import importlib.machinery
 import os
 import sys
@@ -32,7 +33,12 @@ def load() -> None:
         _loaded = True
     except Exception as error:
         failure = f"torch_neuronx is not available: {_explain(error)}"
-        _install_unavailable_device()
+        try:
+            _install_unavailable_device()
+            _install_unavailable_submodules()
+        except ImportError:
+            # The part that gives the reason again is damaged too: what is used later fails in its own way.
+            pass
         warnings.warn(
             f"{failure}\nThe neuron device and torch.compile(backend='neuron') cannot be used; the rest of PyTorch can.",
             RuntimeWarning,
@@ -85,6 +91,18 @@ def _install_unavailable_device() -> None:
         # The name belongs to another extension, which torch.device("neuron") then does not mean either.
         return
     torch.neuron = sys.modules["torch.neuron"] = UnavailableDevice(failure)
+
+
+def _install_unavailable_submodules() -> None:
+    from ._unavailable import UnavailableSubmodules
+
+    for name in [name for name in sys.modules if name.startswith(f"{__package__}.")]:
+        # What has been loaded on the way to the failure is no use either.
+        submodule = name.removeprefix(f"{__package__}.")
+        if submodule not in ("_loading", "_unavailable"):
+            del sys.modules[name]
+            vars(sys.modules[__package__]).pop(submodule, None)
+    sys.meta_path.insert(0, UnavailableSubmodules(failure))
 
 
 def _import_torch():
@@ -165,6 +183,8 @@ def _load() -> None:
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     _C.register_profiler(str(torch.__version__))
+    # A program that ends, perhaps by Ctrl-C, does not wait for results that it will never read.
+    atexit.register(_C.cancel_pending)
     _print_on_cpu(torch)
     from . import _eager
 

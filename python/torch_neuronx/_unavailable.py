@@ -17,6 +17,23 @@ class NotAvailableError(RuntimeError, AttributeError):
     """The package could not be loaded. An AttributeError too, so that hasattr() stays a question."""
 
 
+class NotAvailableImportError(ImportError, RuntimeError):
+    """As above for a submodule: what `try: import ... except ImportError` expects."""
+
+
+class UnavailableSubmodules:
+    """A finder for sys.meta_path that gives the reason for every submodule which is not loaded: each would stumble over
+    the same damage in its own way."""
+
+    def __init__(self, reason: str):
+        self._reason = reason
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        package, _, submodule = name.partition(".")
+        if package == __package__ and submodule not in ("_loading", "_unavailable"):
+            raise NotAvailableImportError(self._reason, name=name)
+
+
 class UnavailableDevice(types.ModuleType):
     """The parts of a device module that answer without a device; all others raise NotAvailableError."""
 

@@ -469,3 +469,38 @@ def test_import_does_not_load_dynamo(run_python):
         preamble=False,
     )
     assert process.stdout.strip() == "False False"
+
+
+def test_first_compilations_of_several_threads(run_python):
+    process = run_python(
+        """
+        import threading
+        import torch
+
+        start, results = threading.Barrier(6), {}
+
+        def work(number):
+            start.wait()
+            function = torch.compile(lambda t: t * number + 1, backend="neuron", fullgraph=True)
+            results[number] = function(torch.ones(3, device="neuron")).cpu().tolist()
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print(results == {number: [number + 1.0] * 3 for number in range(6)}, len(results))
+        """
+    )
+    assert process.stdout.split() == ["True", "6"], process.stderr
+
+
+def test_inputs_of_too_many_dimensions_name_their_first_use():
+    def function(x):
+        return torch.relu(x) + 1  # the first use
+
+    with pytest.raises(Exception, match="NCC_EUOC002") as caught:
+        torch.compile(function, backend="neuron", fullgraph=True)(torch.ones([1] * 8 + [2], device="neuron"))
+    message = str(caught.value)
+    assert "(torch.float32 [1, 1, 1, 1, 1, 1, 1, 1, 2]): expected at most 8 dimensions but got 9" in message
+    assert "aten.relu.default" in message and "# the first use" in message

@@ -55,7 +55,7 @@ def copied_package(tmp_path):
 
 
 USE = """
-import warnings
+import importlib, warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import torch
@@ -89,6 +89,16 @@ import torch_neuronx
 assert torch_neuronx.is_available() is False and not hasattr(torch_neuronx, "get_fallback_ops")
 attempt("package", lambda: torch_neuronx.synchronize())
 attempt("profiling", lambda: __import__("torch_neuronx.profiling"))
+for submodule in ("neuron", "neuron.memory", "metrics", "neuron_dynamo_backend", "_C", "_compiler", "_dynamo.backend"):
+    assert not hasattr(torch_neuronx, submodule)
+    try:
+        importlib.import_module("torch_neuronx." + submodule)
+    except ImportError as error:
+        attempt("submodule", lambda: (_ for _ in ()).throw(error))
+try:
+    from torch_neuronx import neuron
+except ImportError as error:
+    attempt("from", lambda: (_ for _ in ()).throw(error))
 """
 
 FOREIGN_LIBRARY = next((p for p in ("/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6") if os.path.exists(p)), None)
@@ -139,13 +149,47 @@ def test_broken_installation_says_why_and_does_not_break_torch(run_python, copie
         pytest.skip("needs a shared library of another package")
     _damage(copied_package / "torch_neuronx", damage)
     process = run_python(USE, preamble=False, PYTHONPATH=str(copied_package))
-    lines = dict(line.split(": ", 1) for line in process.stdout.splitlines())
-    assert list(lines) == ["import", "factory", "copy", "module", "device module", "compile", "package", "profiling"]
+    lines = [tuple(line.split(": ", 1)) for line in process.stdout.splitlines()]
+    assert [what for what, _ in lines] == [
+        *("import", "factory", "copy", "module", "device module", "compile", "package", "profiling"),
+        *["submodule"] * 7,
+        "from",
+    ]
     cause, remedy = DAMAGE[damage]
-    for what, message in lines.items():
+    for what, message in lines:
         assert "torch_neuronx is not available: " in message, what
         assert re.search(cause, message), (what, message)
         assert remedy in message, (what, message)
+
+
+@pytest.mark.parametrize(
+    "lost", ["_loading.py", "_unavailable.py", "_environment.py", "_eager.py", "data/overloads.txt"]
+)
+def test_loss_of_any_file_does_not_break_torch(run_python, copied_package, lost):
+    """Also of those that would explain the loss."""
+    package = copied_package / "torch_neuronx"
+    (package / lost).unlink()
+    if lost == "_unavailable.py":
+        _damage(package, "no extension")
+    process = run_python(
+        """
+        import warnings
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            import torch
+        assert torch.ones(2).sum().item() == 2.0
+        (message,) = [str(item.message) for item in caught if "torch_neuronx is not available" in str(item.message)]
+        assert "reinstall open-torch-neuronx" in message, message
+        try:
+            import torch_neuronx
+            torch_neuronx.synchronize()
+        except Exception as error:
+            print(type(error).__name__)
+        """,
+        preamble=False,
+        PYTHONPATH=str(copied_package),
+    )
+    assert process.stdout.strip() in ("NotAvailableError", "RuntimeError", "ModuleNotFoundError")
 
 
 def test_moved_package_works(run_python, copied_package):

@@ -184,13 +184,7 @@ class Lowering:
             try:
                 self._visit(node)
             except UnsupportedGraph as error:
-                raise NeuronUnsupportedError(
-                    str(error),
-                    code="NCC_EUOC002",
-                    op=str(node.target) if node.op == "call_function" else None,
-                    node=node.name,
-                    frames=frames_of(node),
-                ) from error
+                raise _refusal(node, str(error)) from error
         if self.rng_needed:
             self.builder.add_rng_state()
         return self._finish()
@@ -421,7 +415,10 @@ class Lowering:
                 lowered.results.append(ResultSpec("none"))
             else:
                 if item not in seen:
-                    seen[item] = self._result(item, outputs, empty, shared, seen)
+                    try:
+                        seen[item] = self._result(item, outputs, empty, shared, seen)
+                    except UnsupportedGraph as error:
+                        raise _refusal(item, str(error)) from error
                 lowered.results.append(seen[item])
         lowered.computed = len(outputs)
         lowered.outputs = outputs + empty
@@ -498,6 +495,24 @@ class Lowering:
         self.builder.add_output(value, dtype, sizes, strides)
         outputs.append(spec)
         return ResultSpec("tensor", len(outputs) - 1)
+
+
+def _refusal(node: Node, message: str) -> NeuronUnsupportedError:
+    """An error at a node. Inputs and constants have no line of their own: theirs is where they are first used."""
+    place = node
+    if node.op in ("placeholder", "get_attr"):
+        value = node.meta.get("val")
+        kind = "input" if node.op == "placeholder" else "constant"
+        described = f" ({value.dtype} {list(value.shape)})" if isinstance(value, torch.Tensor) else ""
+        message = f"{kind} {node.name}{described}: {message}"
+        place = next((user for user in node.users if frames_of(user)), node)
+    return NeuronUnsupportedError(
+        message,
+        code="NCC_EUOC002",
+        op=str(place.target) if place.op == "call_function" else None,
+        node=place.name,
+        frames=frames_of(place),
+    )
 
 
 def _is_view(op: torch._ops.OpOverload) -> bool:
