@@ -6,7 +6,7 @@
 // come from the SBUF budget, small tiles take in dimensions that would be loops, and the machine model's DMA and
 // instruction costs choose among the candidates.
 
-#include "lib/Analysis/TilePlan.h"
+#include "lib/Analysis/TilePlanner.h"
 
 #include <limits>
 
@@ -19,80 +19,17 @@ using namespace mlir;
 using namespace mlir::neuron;
 using ::neuroncore::target::MachineModel;
 
-namespace {
-
-DimMask bit(unsigned dim) { return DimMask(1) << dim; }
-
-/// Which reductions a value is computed from.
-class Dependences {
-public:
-  explicit Dependences(const IterationSpace &space) {
-    for (Operation *op : space.ops()) {
-      llvm::DenseSet<Operation *> set;
-      for (Value operand : op->getOperands()) {
-        auto it = sets.find(viewSource(operand).getDefiningOp());
-        if (it != sets.end())
-          set.insert(it->second.begin(), it->second.end());
-      }
-      if (space.reduced.contains(op) && !isa<ScanOp>(op))
-        set.insert(op);
-      sets[op] = std::move(set);
-    }
-  }
-  const llvm::DenseSet<Operation *> &of(Operation *op) const { return sets.find(op)->second; }
-
-private:
-  llvm::DenseMap<Operation *, llvm::DenseSet<Operation *>> sets;
-};
-
-class Planner {
-public:
-  Planner(const IterationSpace &space, const MachineModel &model) : base(space), model(model), dependences(space) {}
-
-  std::optional<TilePlan> run(std::string *why);
-
-private:
-  void classifyReductions();
-  void classifyReads();
-  SmallVector<int> innermostDims() const;
-  void consider(int partition, int inner, bool split);
-  bool isFeasible(TilePlan &plan, bool choosesTiles);
-  void widen(const TilePlan &start, const TilePlan &completed, bool isComplete);
-  std::pair<int64_t, int64_t> tileRange(const TilePlan &plan, int d) const;
-  void orderFree(TilePlan &plan) const;
-  bool complete(TilePlan &plan);
-  bool orderLoops(TilePlan &plan);
-  bool storesAreDistinct(const TilePlan &plan);
-  bool placeOps(TilePlan &plan);
-  int64_t tileElements(const TilePlan &plan, DimMask mask) const;
-  void estimate(TilePlan &plan);
-  int64_t liveBytes(const TilePlan &plan) const;
-  double accessNs(const TilePlan &plan, const HbmAccess &access, bool &strided) const;
-  int64_t visits(const TilePlan &plan, DimMask mask) const;
-
-  const IterationSpace &base;
-  const MachineModel &model;
-  Dependences dependences;
-  llvm::DenseSet<Operation *> resident;
-  DimMask residentDims = 0;         // must lie entirely on the free axis
-  SmallVector<bool> isFirstOfClass; // of the reads: nobody before reads the same elements
-  std::optional<TilePlan> best;
-  std::string reason = "no dimension fits on chip";
-};
-
-} // namespace
-
 DimMask TilePlan::loopMask() const {
   DimMask mask = 0;
   for (unsigned d : nest)
-    mask |= bit(d);
+    mask |= dimBit(d);
   return mask;
 }
 
 DimMask TilePlan::freeMask() const {
   DimMask mask = 0;
   for (unsigned d : free)
-    mask |= bit(d);
+    mask |= dimBit(d);
   return mask;
 }
 
@@ -104,7 +41,7 @@ unsigned TilePlan::levelOf(const HbmAccess &access) const {
   return level;
 }
 
-void Planner::classifyReductions() {
+void TilePlanner::classifyReductions() {
   for (Operation *op : base.ops()) {
     if (isa<ScanOp, ArgReduceOp>(op))
       residentDims |= base.reduced.lookup(op);
@@ -122,7 +59,7 @@ void Planner::classifyReductions() {
 }
 
 /// Reads of the same elements share a load.
-void Planner::classifyReads() {
+void TilePlanner::classifyReads() {
   for (auto [index, read] : llvm::enumerate(base.reads))
     isFirstOfClass.push_back(llvm::none_of(ArrayRef(base.reads).take_front(index), [&](const HbmAccess &other) {
       return other.buffer == read.buffer && other.offset == read.offset && other.strides == read.strides;
@@ -130,13 +67,13 @@ void Planner::classifyReads() {
 }
 
 /// The dimensions along which bytes are contiguous in HBM, most bytes first; those of few bytes are left out.
-SmallVector<int> Planner::innermostDims() const {
+SmallVector<int> TilePlanner::innermostDims() const {
   SmallVector<double> weight(base.numDims(), 0);
   auto add = [&](const HbmAccess &access) {
     DimMask mask = 0;
     for (auto [d, stride] : llvm::enumerate(access.strides))
       if (stride != 0)
-        mask |= bit(d);
+        mask |= dimBit(d);
     double bytes = double(base.elements(mask)) * access.elementBytes;
     for (auto [d, stride] : llvm::enumerate(access.strides))
       if (std::abs(stride) == 1)
@@ -156,224 +93,7 @@ SmallVector<int> Planner::innermostDims() const {
   return dims;
 }
 
-int64_t Planner::tileElements(const TilePlan &plan, DimMask mask) const {
-  int64_t elements = 1;
-  for (unsigned d : plan.free)
-    if (mask & bit(d))
-      elements *= plan.tile[d];
-  return elements;
-}
-
-/// A float sum, which the tensor engine computes across partitions.
-static bool isTensorSum(Operation *op) {
-  auto reduce = dyn_cast<ReduceOp>(op);
-  return reduce && reduce.getKind() == ReduceKind::Sum &&
-         isa<FloatType>(cast<RankedTensorType>(reduce.getType()).getElementType());
-}
-
-/// Conversions that cost nothing: instructions read 16-bit floats and small integers as f32.
-static bool isFreeCast(Operation *op) {
-  auto cast = dyn_cast<CastOp>(op);
-  if (!cast)
-    return false;
-  Type from = llvm::cast<RankedTensorType>(cast.getOperand().getType()).getElementType();
-  Type to = llvm::cast<RankedTensorType>(cast.getResult().getType()).getElementType();
-  return to.isF32() && isa<FloatType>(from);
-}
-
-/// Bytes per partition that are live at the worst point, without rotation. A result takes over the bytes of an operand
-/// of the same size that dies with it.
-int64_t Planner::liveBytes(const TilePlan &plan) const {
-  auto bytesOf = [&](DimMask mask, int64_t elementBytes) {
-    return int64_t(llvm::alignTo(tileElements(plan, mask) * elementBytes, 4));
-  };
-  const IterationSpace &space = plan.space;
-  struct Buffer {
-    int64_t bytes;
-    size_t first, last;
-  };
-  SmallVector<Buffer> buffers;
-  llvm::DenseMap<Value, unsigned> bufferOf;
-  llvm::DenseMap<OpOperand *, unsigned> bufferOfRead;
-  size_t end = space.ops().size();
-  // Reads of loops inside live as long as they are used, the others through all iterations.
-  SmallVector<std::pair<const HbmAccess *, unsigned>> classes;
-  for (const HbmAccess &read : space.reads) {
-    const unsigned *known = nullptr;
-    for (auto &[other, buffer] : classes)
-      if (other->buffer == read.buffer && other->offset == read.offset && other->strides == read.strides)
-        known = &buffer;
-    if (!known) {
-      bool inner = !plan.nest.empty() && plan.levelOf(read) == plan.nest.size();
-      buffers.push_back({bytesOf(space.maskOf(*read.read), read.elementBytes), inner ? end : 0, inner ? 0 : end});
-      classes.push_back({&read, unsigned(buffers.size() - 1)});
-      known = &classes.back().second;
-    }
-    bufferOfRead[read.read] = *known;
-  }
-  auto bufferOfOperand = [&](OpOperand &operand) -> std::optional<unsigned> {
-    if (auto it = bufferOfRead.find(&operand); it != bufferOfRead.end())
-      return it->second;
-    if (auto it = bufferOf.find(viewSource(operand.get())); it != bufferOf.end())
-      return it->second;
-    return std::nullopt;
-  };
-  for (auto [index, op] : llvm::enumerate(space.ops())) {
-    if (op->getNumResults() != 1 || isa<ConstantOp>(op))
-      continue;
-    for (OpOperand &operand : op->getOpOperands())
-      if (auto buffer = bufferOfOperand(operand)) {
-        buffers[*buffer].first = std::min(buffers[*buffer].first, index);
-        buffers[*buffer].last = std::max(buffers[*buffer].last, index);
-      }
-    Value result = op->getResult(0);
-    if (isFreeCast(op))
-      if (auto buffer = bufferOfOperand(op->getOpOperand(0))) {
-        bufferOf[result] = *buffer;
-        continue;
-      }
-    int64_t bytes =
-        bytesOf(space.maskOf(result), elementBytes(cast<RankedTensorType>(result.getType()).getElementType()));
-    bufferOf[result] = buffers.size();
-    buffers.push_back({bytes, index, index});
-  }
-  for (const HbmAccess &write : space.writes)
-    if (auto it = bufferOf.find(write.written); it != bufferOf.end())
-      buffers[it->second].last = end;
-  SmallVector<int64_t> delta(end + 2, 0);
-  for (const Buffer &buffer : buffers) {
-    if (buffer.first > buffer.last)
-      continue;
-    delta[buffer.first] += buffer.bytes;
-    delta[buffer.last + 1] -= buffer.bytes;
-  }
-  // In place: the operand's bytes are free one step earlier.
-  for (auto [index, op] : llvm::enumerate(space.ops())) {
-    if (!isElementwise(op) || op->getNumResults() != 1 || isFreeCast(op))
-      continue;
-    auto result = bufferOf.find(op->getResult(0));
-    if (result == bufferOf.end())
-      continue;
-    for (OpOperand &operand : op->getOpOperands())
-      if (auto buffer = bufferOfOperand(operand); buffer && *buffer != result->second &&
-                                                  buffers[*buffer].last == index && buffers[*buffer].first < index &&
-                                                  buffers[*buffer].bytes == buffers[result->second].bytes) {
-        delta[index] -= buffers[*buffer].bytes;
-        delta[index + 1] += buffers[*buffer].bytes;
-        break;
-      }
-  }
-  int64_t live = 0, peak = 0;
-  for (int64_t change : delta)
-    peak = std::max(peak, live += change);
-  return peak;
-}
-
-/// How often something that depends on `mask` is done: loops inside of its innermost own loop repeat nothing.
-int64_t Planner::visits(const TilePlan &plan, DimMask mask) const {
-  int64_t product = 1, result = 1;
-  for (unsigned d : plan.nest) {
-    product *= llvm::divideCeil(plan.space.sizes[d], plan.tile[d]) + (int(d) == plan.splitOuter && plan.leftover);
-    if (mask & bit(d))
-      result = product;
-  }
-  return result;
-}
-
-/// DMA engine time of all transfers of an access. A tile may lie in SBUF in the order of its source, which instructions
-/// then walk with steps (`strided`), and DMA engines may transpose on the way in where the machine has that.
-double Planner::accessNs(const TilePlan &plan, const HbmAccess &access, bool &strided) const {
-  DimMask mask = 0;
-  for (auto [d, stride] : llvm::enumerate(access.strides))
-    if (stride != 0)
-      mask |= bit(d);
-  bool isWrite = !access.read;
-  int64_t partitions = plan.partition < 0 ? 1 : plan.tile[plan.partition];
-  if (isWrite && plan.partition >= 0 && !(mask & bit(plan.partition)))
-    partitions = 1;
-  int64_t elements = tileElements(plan, mask), run = 1;
-  int64_t lastDim = -1;
-  for (bool grown = true; grown;) {
-    grown = false;
-    for (auto [position, d] : llvm::enumerate(plan.free))
-      if ((mask & bit(d)) && plan.tile[d] > 1 && std::abs(access.strides[d]) == run && access.strides[d] > 0) {
-        // A run that does not follow the tile's own order.
-        for (unsigned inner : ArrayRef(plan.free).drop_front(position + 1))
-          strided |= lastDim < 0 && (mask & bit(inner)) && plan.tile[inner] > 1;
-        strided |= lastDim >= 0 && int64_t(position) > lastDim;
-        lastDim = position;
-        run *= plan.tile[d];
-        grown = true;
-        break;
-      }
-  }
-  run = std::min(run, elements);
-  const auto &topology = model.topology();
-  int64_t engines =
-      std::min<int64_t>(topology.dmaEnginesPerCore, llvm::divideCeil(partitions, model.dma().partitionsPerEngine));
-  double descriptors = double(partitions) * double(elements) / double(run);
-  double perEngine = std::ceil(descriptors / double(engines));
-  double ns = perEngine * model.dmaDescriptorNs(double(run) * access.elementBytes);
-  double efficiency = model.dma().transposeEfficiencyHbmToSbuf;
-  if (!isWrite && efficiency > 0 && partitions > 1 && elements > 1 && access.strides[plan.partition] == 1 &&
-      (access.elementBytes == 2 || access.elementBytes == 4)) {
-    double bytes = double(partitions) * double(elements) * double(access.elementBytes);
-    double transposed = bytes / double(engines) / (model.dma().engineGbpsPlanning * efficiency);
-    // The selection asks for as much of a gain.
-    if (transposed < 0.7 * ns) {
-      ns = transposed;
-      strided = false;
-    }
-  }
-  return ns * double(visits(plan, mask));
-}
-
-void Planner::estimate(TilePlan &plan) {
-  plan.dmaNs = 0;
-  double cycles = 0, transfers = 0;
-  const auto &vector = model.vectorEngine();
-  auto addAccess = [&](const HbmAccess &access, DimMask mask) {
-    bool strided = false;
-    plan.dmaNs += accessNs(plan, access, strided);
-    double count = double(visits(plan, mask));
-    transfers = std::max(transfers, count);
-    if (strided)
-      cycles += model.memory().slowStrideFactor * double(tileElements(plan, mask)) * count;
-  };
-  for (auto [index, read] : llvm::enumerate(plan.space.reads))
-    if (isFirstOfClass[index])
-      addAccess(read, plan.space.maskOf(*read.read));
-  for (const HbmAccess &write : plan.space.writes) {
-    DimMask mask = 0;
-    for (auto [d, stride] : llvm::enumerate(write.strides))
-      if (stride != 0)
-        mask |= bit(d);
-    addAccess(write, mask);
-  }
-  for (Operation *op : plan.space.ops()) {
-    if (isa<ConstantOp>(op))
-      continue;
-    DimMask mask = 0;
-    for (Value result : op->getResults())
-      mask |= plan.space.maskOf(result);
-    for (OpOperand &operand : op->getOpOperands())
-      mask |= plan.space.maskOf(operand);
-    // Random numbers come from a routine of some hundred operations on eight cores.
-    double perElement = isa<BinaryOp, SelectOp>(op) ? 1.5 : isa<RandomOp>(op) ? 20 : 1.0;
-    cycles += std::max(vector.minIiCycles, perElement * double(tileElements(plan, mask))) * double(visits(plan, mask));
-    // Across partitions the tensor engine sums floats in each tile; other reductions take a GpSimd routine at the end.
-    if (isa<ReduceOp>(op) && plan.partition >= 0 && (plan.space.reduced.lookup(op) & bit(plan.partition))) {
-      double kept = double(tileElements(plan, plan.space.maskOf(op->getResult(0))));
-      cycles += isTensorSum(op) ? kept * double(visits(plan, mask))
-                                : 32 * kept * double(visits(plan, plan.space.maskOf(op->getResult(0))));
-    }
-  }
-  plan.computeNs = cycles / vector.clockGhz / 1.5;
-  // Up to four iterations are under way, each with transfers on queues of its own.
-  plan.queueNs = transfers * double(model.dma().queueMinOccupancyPs) * 1e-3 / 4;
-}
-
-bool Planner::orderLoops(TilePlan &plan) {
+bool TilePlanner::orderLoops(TilePlan &plan) {
   plan.nest.clear();
   for (unsigned d = 0; d < plan.space.numDims(); ++d)
     if (plan.tile[d] < plan.space.sizes[d] || (int(d) == plan.splitOuter && plan.leftover))
@@ -383,7 +103,7 @@ bool Planner::orderLoops(TilePlan &plan) {
     if (isa<ReduceOp>(op) && !resident.contains(op))
       accumulated |= plan.space.reduced.lookup(op);
   auto key = [&](unsigned d) {
-    bool ends = accumulated & bit(d);
+    bool ends = accumulated & dimBit(d);
     return std::tuple(ends, int(d) == plan.partition, d);
   };
   llvm::sort(plan.nest, [&](unsigned a, unsigned b) { return key(a) < key(b); });
@@ -398,9 +118,9 @@ bool Planner::orderLoops(TilePlan &plan) {
     DimMask ended = plan.space.reduced.lookup(op), kept = plan.space.maskOf(op->getResult(0));
     bool seenEnded = false;
     for (unsigned d : plan.nest) {
-      if (ended & bit(d))
+      if (ended & dimBit(d))
         seenEnded = true;
-      else if ((kept & bit(d)) && seenEnded) {
+      else if ((kept & dimBit(d)) && seenEnded) {
         reason = "reductions run in crossing directions";
         return false;
       }
@@ -410,7 +130,7 @@ bool Planner::orderLoops(TilePlan &plan) {
 }
 
 /// A stored value is written once: it depends on every loop, or a reduction has ended the loop before.
-bool Planner::storesAreDistinct(const TilePlan &plan) {
+bool TilePlanner::storesAreDistinct(const TilePlan &plan) {
   for (const HbmAccess &write : plan.space.writes) {
     DimMask covered = plan.space.maskOf(write.written);
     if (Operation *producer = write.written.getDefiningOp())
@@ -426,12 +146,12 @@ bool Planner::storesAreDistinct(const TilePlan &plan) {
 
 /// Assigns each operation its level. Fails when an operation would sit inside a loop that a reduction it needs has not
 /// ended yet.
-bool Planner::placeOps(TilePlan &plan) {
+bool TilePlanner::placeOps(TilePlan &plan) {
   const IterationSpace &space = plan.space;
   auto levelOfMask = [&](DimMask mask) {
     unsigned level = 0;
     for (auto [index, d] : llvm::enumerate(plan.nest))
-      if (mask & bit(d))
+      if (mask & dimBit(d))
         level = index + 1;
     return level;
   };
@@ -468,11 +188,11 @@ bool Planner::placeOps(TilePlan &plan) {
     place.home = place.level;
     if (isa<ReduceOp>(op) && !resident.contains(op)) {
       DimMask ended = space.reduced.lookup(op);
-      bool endsPartition = plan.partition >= 0 && (ended & bit(plan.partition));
+      bool endsPartition = plan.partition >= 0 && (ended & dimBit(plan.partition));
       bool endsLoop = false;
       unsigned first = 0;
       for (auto [index, d] : llvm::enumerate(plan.nest))
-        if ((ended & bit(d)) && !endsLoop) {
+        if ((ended & dimBit(d)) && !endsLoop) {
           endsLoop = true;
           first = index;
         }
@@ -512,7 +232,7 @@ bool Planner::placeOps(TilePlan &plan) {
 }
 
 /// The order of the free axis follows the result (else the operand) of most bytes: stores then need no copy.
-void Planner::orderFree(TilePlan &plan) const {
+void TilePlanner::orderFree(TilePlan &plan) const {
   if (plan.free.size() < 2)
     return;
   const HbmAccess *main = nullptr;
@@ -539,7 +259,7 @@ void Planner::orderFree(TilePlan &plan) const {
   llvm::stable_sort(plan.free, [&](unsigned a, unsigned b) { return stride(a) > stride(b); });
 }
 
-bool Planner::complete(TilePlan &plan) {
+bool TilePlanner::complete(TilePlan &plan) {
   plan.resident = resident;
   orderFree(plan);
   // Row-major index order within the dimensions of an arg_reduce.
@@ -600,9 +320,9 @@ bool Planner::complete(TilePlan &plan) {
 
 /// Tries partition dimension `partition` (-1: none) with `inner` on the free axis (-1: none, or already resident). With
 /// `split`, inner is split into partitions x free.
-void Planner::consider(int partition, int inner, bool split) {
+void TilePlanner::consider(int partition, int inner, bool split) {
   const int64_t maxPartitions = model.memory().partitions;
-  bool tilesInner = inner >= 0 && !(residentDims & bit(inner));
+  bool tilesInner = inner >= 0 && !(residentDims & dimBit(inner));
   int64_t innerSize = inner >= 0 ? base.sizes[inner] : 1;
   SmallVector<int64_t> extents;
   if (!tilesInner) {
@@ -641,7 +361,7 @@ void Planner::consider(int partition, int inner, bool split) {
       plan.tile[plan.partition] = std::min(maxPartitions, std::max<int64_t>(plan.space.sizes[plan.partition], 1));
     }
     for (unsigned d = 0; d < base.numDims(); ++d)
-      if (residentDims & bit(d)) {
+      if (residentDims & dimBit(d)) {
         plan.roles[d] = TilePlan::Role::Free;
         plan.tile[d] = plan.space.sizes[d];
         plan.free.push_back(d);
@@ -660,7 +380,7 @@ void Planner::consider(int partition, int inner, bool split) {
 }
 
 /// Completes the plan and checks what depends on the sizes of tiles that are ours to choose.
-bool Planner::isFeasible(TilePlan &plan, bool choosesTiles) {
+bool TilePlanner::isFeasible(TilePlan &plan, bool choosesTiles) {
   if (!complete(plan))
     return false;
   // Leave room for a second copy of everything where the tile size is ours to choose.
@@ -670,17 +390,17 @@ bool Planner::isFeasible(TilePlan &plan, bool choosesTiles) {
   int64_t psum = model.memory().psumBytesPerPartition / (choosesTiles ? 2 : 1);
   for (Operation *op : plan.space.ops())
     if (isTensorSum(op) && !resident.contains(op) && plan.partition >= 0 &&
-        (plan.space.reduced.lookup(op) & bit(plan.partition)) &&
+        (plan.space.reduced.lookup(op) & dimBit(plan.partition)) &&
         tileElements(plan, plan.space.maskOf(op->getResult(0))) * 4 > psum)
       return false;
   return true;
 }
 
 /// Free elements of the values that depend on dimension `d` (-1: of all): the least and the most.
-std::pair<int64_t, int64_t> Planner::tileRange(const TilePlan &plan, int d) const {
+std::pair<int64_t, int64_t> TilePlanner::tileRange(const TilePlan &plan, int d) const {
   int64_t least = INT64_MAX, most = 1;
   auto add = [&](DimMask mask) {
-    if (d >= 0 && !(mask & bit(d)))
+    if (d >= 0 && !(mask & dimBit(d)))
       return;
     int64_t elements = tileElements(plan, mask);
     least = std::min(least, elements);
@@ -697,7 +417,7 @@ std::pair<int64_t, int64_t> Planner::tileRange(const TilePlan &plan, int d) cons
 /// Dimensions that would be loops around small tiles join the free axis, whole or in part, as long as that helps; those
 /// that are too many for loops have to. `start` has roles and tile sizes only, `completed` is the same plan after
 /// isFeasible.
-void Planner::widen(const TilePlan &start, const TilePlan &completed, bool isComplete) {
+void TilePlanner::widen(const TilePlan &start, const TilePlan &completed, bool isComplete) {
   constexpr int64_t kSmallTile = 2048; // elements; above, neither instructions nor transfers are ruled by fixed costs
   constexpr size_t kMaxFree = ::neuroncore::isa::kMaxFreeDims, kMaxLoops = ::neuroncore::isa::kMaxHbmTerms;
   auto loops = [](const TilePlan &plan) {
@@ -779,16 +499,16 @@ void Planner::widen(const TilePlan &start, const TilePlan &completed, bool isCom
   }
 }
 
-std::optional<TilePlan> Planner::run(std::string *why) {
+std::optional<TilePlan> TilePlanner::run(std::string *why) {
   classifyReductions();
   classifyReads();
   SmallVector<int> inner = innermostDims();
   // Rows that are resident lie on the free axis anyway.
-  bool residentInner = llvm::any_of(inner, [&](int d) { return residentDims & bit(d); });
-  llvm::erase_if(inner, [&](int d) { return residentDims & bit(d); });
+  bool residentInner = llvm::any_of(inner, [&](int d) { return residentDims & dimBit(d); });
+  llvm::erase_if(inner, [&](int d) { return residentDims & dimBit(d); });
   bool any = false;
   for (unsigned d = 0; d < base.numDims(); ++d) {
-    if (residentDims & bit(d))
+    if (residentDims & dimBit(d))
       continue;
     any = true;
     bool own = llvm::is_contained(inner, int(d));
@@ -809,5 +529,5 @@ std::optional<TilePlan> Planner::run(std::string *why) {
 
 std::optional<TilePlan> mlir::neuron::planTiles(const IterationSpace &space, const MachineModel &model,
                                                 std::string *why) {
-  return Planner(space, model).run(why);
+  return TilePlanner(space, model).run(why);
 }
