@@ -13,6 +13,7 @@
 #include "neuron/Support/Error.h"
 #include "neuron/Support/File.h"
 #include "neuron/Support/Hash.h"
+#include "neuron/Support/Interrupt.h"
 #include "neuron/Support/Text.h"
 
 using namespace neuroncore;
@@ -79,4 +80,22 @@ TEST(File, RoundTrip) {
   EXPECT_EQ(readFile(path).error().kind(), ErrorKind::NotFound);
   EXPECT_FALSE(readFile(testing::TempDir()));
   EXPECT_FALSE(writeFile(testing::TempDir() + "/no/such/directory", std::string_view()));
+}
+
+TEST(Interrupt, IsAskedWithinAScopeAndStays) {
+  EXPECT_FALSE(interruptRequested());
+  int asked = 0;
+  {
+    InterruptScope outer([&] {
+      ++asked;
+      return true;
+    });
+    while (!interruptRequested()) {
+    }
+    EXPECT_TRUE(interruptRequested());
+    EXPECT_EQ(asked, 1);
+    InterruptScope inner([] { return false; });
+    EXPECT_FALSE(interruptRequested());
+  }
+  EXPECT_FALSE(interruptRequested());
 }
