@@ -281,6 +281,12 @@ void lerp(NodeImporter &b) {
   b.result(b.select(b.compare(Predicate::Lt, b.unary(UnaryFunction::Abs, weight), 0.5), low, high));
 }
 
+/// a * b + c, rounded in between as the CPU rounds without the instruction.
+void multiplyAdd(NodeImporter &b) {
+  Type type = b.computeType(b.resultElement(0));
+  b.result(b.add(b.mul(b.operandAs(0, type), b.operandAs(1, type)), b.operandAs(2, type)));
+}
+
 template <BinaryFunction function> void addScaled(NodeImporter &b) {
   Operand x = b.operand(0), y = b.operand(1), z = b.operand(2);
   Type type = b.computeType(b.promote({x, y, z}));
@@ -460,6 +466,7 @@ constexpr Registration kImporters[] = {
     {"aten.to.dtype_layout", "Td__bBB_", convert},
     {"aten.type_as.default", "TT", convert},
     {"prims.convert_element_type.default", "TD", convert},
+    {"prims.fma.default", "TTT", multiplyAdd},
     {"aten.clone.default", "T_", identity},
     {"aten.contiguous.default", "T_", identity},
     {"aten.lift.default", "T", identity},

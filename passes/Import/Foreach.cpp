@@ -5,7 +5,9 @@
 
 #include "passes/Import/Foreach.h"
 
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 
 using namespace mlir::neuron;
 using ::neuron::graph::Argument;
@@ -64,6 +66,13 @@ constexpr Form kForms[] = {
     {"norm.Scalar", "aten.linalg_vector_norm.default", Extra::Norm},
 };
 
+/// Functions of one tensor, copies and fills: the overload of one tensor has the same arguments.
+constexpr llvm::StringLiteral kSameArguments[] = {
+    "abs",   "acos",    "asin", "atan", "ceil",   "clone", "copy",  "cos",  "cosh",  "erf",  "erfc",       "exp",
+    "expm1", "floor",   "frac", "log",  "lgamma", "log10", "log1p", "log2", "max",   "neg",  "reciprocal", "round",
+    "rsqrt", "sigmoid", "sign", "sin",  "sinh",   "sqrt",  "tan",   "tanh", "trunc", "zero",
+};
+
 constexpr llvm::StringLiteral kPrefix = "aten._foreach_";
 
 /// The overload of one tensor, and what to add to its arguments; nullopt when there is none.
@@ -85,9 +94,8 @@ std::vector<Node> mlir::neuron::expandForeach(const Node &node) {
   if (std::optional<Form> form = formOf(op)) {
     base = form->base.str();
     extra = form->extra;
-  } else if (op.consume_front(kPrefix) && op.ends_with(".default")) {
-    // Functions of one tensor, copies and fills have the same arguments.
-    base = "aten." + op.str();
+  } else if (op.consume_front(kPrefix) && op.consume_back(".default") && llvm::is_contained(kSameArguments, op)) {
+    base = "aten." + op.str() + ".default";
   } else {
     return {};
   }
@@ -114,4 +122,13 @@ std::vector<Node> mlir::neuron::expandForeach(const Node &node) {
     nodes.push_back(std::move(element));
   }
   return nodes;
+}
+
+std::vector<ForeachOverload> mlir::neuron::foreachOverloads() {
+  std::vector<ForeachOverload> result;
+  for (const Form &form : kForms)
+    result.push_back({(kPrefix + form.name).str(), form.base.str()});
+  for (llvm::StringRef name : kSameArguments)
+    result.push_back({(kPrefix + name + ".default").str(), ("aten." + name + ".default").str()});
+  return result;
 }

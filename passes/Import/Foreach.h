@@ -4,6 +4,7 @@
 #ifndef PASSES_IMPORT_FOREACH_H
 #define PASSES_IMPORT_FOREACH_H
 
+#include <string>
 #include <vector>
 
 #include "neuron/Graph/GraphReader.h"
@@ -12,6 +13,12 @@ namespace mlir::neuron {
 
 /// The nodes, one per result, that an operator on lists of tensors stands for; empty for every other operator.
 std::vector<::neuron::graph::Node> expandForeach(const ::neuron::graph::Node &node);
+
+/// "aten._foreach_add.List" and the overload of one tensor, "aten.add.Tensor".
+struct ForeachOverload {
+  std::string name, base;
+};
+std::vector<ForeachOverload> foreachOverloads();
 
 } // namespace mlir::neuron
 

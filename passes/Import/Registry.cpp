@@ -6,6 +6,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 
+#include "passes/Import/Foreach.h"
 #include "passes/Import/Import.h"
 
 using namespace mlir::neuron;
@@ -31,7 +32,9 @@ std::vector<Subject> subjects() {
           {"Normalization", normalizationImporters()},
           {"Losses", lossImporters()},
           {"Random", randomImporters()},
-          {"Backward", backwardImporters()}};
+          {"Backward", backwardImporters()},
+          {"Optimizers", optimizerImporters()},
+          {"Sorting", sortingImporters()}};
 }
 
 llvm::StringMap<Lookup> buildTable() {
@@ -85,6 +88,9 @@ std::vector<OverloadInfo> mlir::neuron::supportedOverloads() {
         result.push_back(info);
         break;
       }
+  for (const ForeachOverload &overload : foreachOverloads())
+    if (const Registration *registration = findOverload(overload.base).registration)
+      result.push_back({overload.name, "", overload.base, "Foreach", structuralScalars(registration->signature)});
   llvm::sort(result, [](const OverloadInfo &a, const OverloadInfo &b) { return a.name < b.name; });
   return result;
 }

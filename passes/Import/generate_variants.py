@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 
 import torch
+import torch._inductor.inductor_prims  # defines prims.fma
 
 HEADER = """\
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
@@ -153,7 +154,8 @@ def main() -> None:
         if any(argument.is_out and argument.type.kind() != "TensorType" for argument in schema.arguments):
             continue
         base = base_of(op, kind, letters, outs, known)
-        if base is not None:
+        # What writes more than it returns (optimisers) has no place in a functional graph.
+        if base is not None and len(overload(base)._schema.returns) == (outs or len(schema.returns)):
             lines.append(f'    {{"{name}", "{base}", {outs}}},\n')
     sys.stdout.write(HEADER + "".join(lines) + FOOTER)
 

@@ -89,9 +89,16 @@ void EagerCall::checkDevice(const at::Tensor &tensor, size_t index) {
               overload_.op_.schema().arguments()[index].name(), " in method ", overload_.name(), ")");
 }
 
+void EagerCall::noteWritten(int position, const at::Tensor &tensor, size_t index) {
+  written_.push_back(position);
+  writtenArguments_.push_back(&tensor);
+  writtenPositions_.push_back(static_cast<int>(index));
+}
+
 bool EagerCall::readTensor(const at::Tensor &tensor, size_t index, bool written, EagerArgument *argument,
                            EagerRequest *request) {
   auto &words = key_.words;
+  latest_ = -1;
   if (!tensor.defined()) {
     words.push_back(KeyTag::None);
     return true;
@@ -126,10 +133,9 @@ bool EagerCall::readTensor(const at::Tensor &tensor, size_t index, bool written,
       if (other.data == data && !other.onHost && other.tensor->scalar_type() == tensor.scalar_type() &&
           other.tensor->sizes() == tensor.sizes() && other.tensor->strides() == tensor.strides() && data) {
         words.push_back(KeyTag::SameTensor | i << 8);
-        if (written) {
-          written_.push_back(static_cast<int>(i));
-          writtenArguments_.push_back(&tensor);
-        }
+        latest_ = static_cast<int>(i);
+        if (written)
+          noteWritten(static_cast<int>(i), tensor, index);
         if (argument) {
           argument->kind = EagerArgument::Kind::Input;
           argument->input = other.graphInput;
@@ -146,10 +152,9 @@ bool EagerCall::readTensor(const at::Tensor &tensor, size_t index, bool written,
     words.push_back(static_cast<uint64_t>(stride));
   const int position = static_cast<int>(graphInputs_.size());
   graphInputs_.push_back(data);
-  if (written) {
-    written_.push_back(static_cast<int>(tensors_.size()));
-    writtenArguments_.push_back(&tensor);
-  }
+  if (written)
+    noteWritten(static_cast<int>(tensors_.size()), tensor, index);
+  latest_ = static_cast<int>(tensors_.size());
   tensors_.push_back({&tensor, data, position, onHost});
   if (argument) {
     argument->kind = EagerArgument::Kind::Input;
@@ -269,10 +274,13 @@ bool EagerCall::read(EagerRequest *request) {
   tensors_.clear();
   written_.clear();
   writtenArguments_.clear();
+  writtenPositions_.clear();
+  occurrences_.clear();
   parameters_.clear();
   graphInputs_.clear();
   generator_.reset();
   const auto &plan = overload_.plan_;
+  const bool writesLists = overload_.form_ == EagerForm::InPlace && (overload_.isForeach_ || overload_.updatesState_);
   for (size_t i = 0; i < count_; ++i)
     if (plan[i].kind == EagerArgumentPlan::Kind::Tensor && argument(i).isTensor() && argument(i).toTensor().defined() &&
         !argument(i).toTensor().unsafeGetTensorImpl()->is_wrapped_number())
@@ -288,6 +296,8 @@ bool EagerCall::read(EagerRequest *request) {
         key_.words.push_back(KeyTag::None);
       else if (!readTensor(value.toTensor(), i, plan[i].written, out, request))
         return false;
+      else if (writesLists && latest_ >= 0)
+        occurrences_.push_back({latest_, -1, plan[i].written});
       break;
     case EagerArgumentPlan::Kind::TensorList: {
       if (value.isNone()) {
@@ -305,7 +315,22 @@ bool EagerCall::read(EagerRequest *request) {
         const at::Tensor &tensor = items[j].isTensor() ? items[j].toTensor() : undefined;
         if (!readTensor(tensor, i, plan[i].written, out ? &out->items[j] : nullptr, request))
           return false;
+        if (writesLists && latest_ >= 0)
+          occurrences_.push_back({latest_, static_cast<int>(j), plan[i].written});
       }
+      break;
+    }
+    case EagerArgumentPlan::Kind::ScalarList: {
+      const auto items = value.toListRef();
+      key_.words.push_back(KeyTag::List | 5 << 8 | static_cast<uint64_t>(items.size()) << 16);
+      if (out) {
+        out->kind = EagerArgument::Kind::List;
+        out->items.resize(items.size());
+      }
+      const bool structural = plan[i].structuralScalar || plan[i].exponent;
+      for (size_t j = 0; j < items.size(); ++j)
+        if (!readScalar(items[j].toScalar(), false, structural, out ? &out->items[j] : nullptr, request))
+          return false;
       break;
     }
     case EagerArgumentPlan::Kind::Scalar: {
@@ -370,6 +395,64 @@ EagerCall::Overlap EagerCall::overlapOf(const at::Tensor &written, const at::Ten
   return Overlap::Unknown;
 }
 
+bool EagerCall::isOnOneDevice() {
+  std::optional<c10::Device> device;
+  for (size_t i = 0; i < count_; ++i) {
+    if (overload_.plan_[i].kind != EagerArgumentPlan::Kind::TensorList)
+      continue;
+    for (const c10::IValue &item : argument(i).toListRef()) {
+      if (!item.isTensor() || !item.toTensor().defined())
+        return false;
+      const at::Tensor &tensor = item.toTensor();
+      if (tensor.is_cpu() && tensor.dim() == 0)
+        continue;
+      if (device && *device != tensor.device())
+        return false;
+      device = tensor.device();
+    }
+  }
+  return device && device->is_privateuseone();
+}
+
+bool EagerCall::couplesElements() const {
+  // Memory that two of the tensors share, in address order.
+  struct Span {
+    const std::byte *begin, *end;
+    bool written;
+  };
+  std::vector<Span> spans;
+  std::vector<bool> isWritten(tensors_.size(), false);
+  for (const int position : written_)
+    isWritten[position] = true;
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    if (!tensors_[i].onHost && tensors_[i].tensor->numel() > 0) {
+      const auto [begin, end] = extent(*tensors_[i].tensor);
+      spans.push_back({begin, end, isWritten[i]});
+    }
+  std::sort(spans.begin(), spans.end(), [](const Span &a, const Span &b) { return a.begin < b.begin; });
+  const std::byte *end = nullptr, *writtenEnd = nullptr;
+  for (const Span &span : spans) {
+    if (span.begin < writtenEnd || (span.written && span.begin < end))
+      return true;
+    end = std::max(end, span.end);
+    if (span.written)
+      writtenEnd = std::max(writtenEnd, span.end);
+  }
+  // One tensor in two elements.
+  std::vector<int> writtenElement(tensors_.size(), -2);
+  std::vector<bool> several(tensors_.size(), false);
+  for (const Occurrence &occurrence : occurrences_)
+    if (occurrence.written) {
+      int &element = writtenElement[occurrence.tensor];
+      several[occurrence.tensor] = several[occurrence.tensor] || element != -2;
+      element = occurrence.element;
+    }
+  return std::any_of(occurrences_.begin(), occurrences_.end(), [&](const Occurrence &occurrence) {
+    const int element = writtenElement[occurrence.tensor];
+    return several[occurrence.tensor] || (element != -2 && element != occurrence.element);
+  });
+}
+
 bool EagerCall::needsTemporary() {
   bool temporary = false;
   for (const int position : written_) {
@@ -408,8 +491,18 @@ EagerCall::Outcome EagerCall::run(std::string &reason) {
     reason = reason_;
     return Outcome::Fallback;
   }
-  if (!written_.empty() && C10_UNLIKELY(needsTemporary()))
-    return throughTemporary(reason);
+  if (!written_.empty()) {
+    if (overload_.isForeach_ || overload_.updatesState_) {
+      for (const at::Tensor *tensor : writtenArguments_)
+        at::assert_no_internal_overlap(*tensor);
+      if (C10_UNLIKELY(couplesElements())) {
+        reason = "the tensors that it writes share memory";
+        return Outcome::Fallback;
+      }
+    } else if (C10_UNLIKELY(needsTemporary())) {
+      return throughTemporary(reason);
+    }
+  }
   finishKey();
   EagerEntry *entry = find();
   if (C10_LIKELY(entry != nullptr)) {
@@ -487,9 +580,8 @@ void EagerCall::pushResults(std::vector<at::Tensor> fresh, const EagerEntry &ent
   if (overload_.form_ != EagerForm::Functional) {
     // Copies of the written arguments, before the stack is cut.
     c10::SmallVector<at::Tensor, 4> results;
-    if (!returns.empty())
-      for (const at::Tensor *tensor : writtenArguments_)
-        results.push_back(*tensor);
+    for (size_t i = 0; i < std::min(returns.size(), writtenArguments_.size()); ++i)
+      results.push_back(*writtenArguments_[i]);
     torch::jit::drop(stack_, count_);
     for (at::Tensor &result : results)
       stack_.emplace_back(std::move(result));

@@ -26,6 +26,8 @@ public:
     Refused,  // the shape functions raised refusal(); the stack is unchanged
   };
   Outcome run(std::string &reason);
+  /// Whether all tensors of the lists are on one device (numbers on the CPU aside).
+  bool isOnOneDevice();
   std::exception_ptr refusal() const { return refusal_; }
   /// After Refused, when the CPU took the call nevertheless: remember to go there directly.
   void rememberFallback(std::string reason);
@@ -49,6 +51,7 @@ private:
   bool readTensor(const at::Tensor &tensor, size_t index, bool written, EagerArgument *argument, EagerRequest *request);
   bool readScalar(const c10::Scalar &scalar, bool wrapped, bool structural, EagerArgument *argument,
                   EagerRequest *request);
+  void noteWritten(int position, const at::Tensor &tensor, size_t index);
   void readStructural(const c10::IValue &value);
   void checkDevice(const at::Tensor &tensor, size_t index);
   void moveHostIndices();
@@ -56,12 +59,15 @@ private:
   Overlap overlapOf(const at::Tensor &written, const at::Tensor &other) const;
   /// Checks the tensors that are written against everything that is read; true when a temporary is needed.
   bool needsTemporary();
+  /// Whether an element of a list is written that takes part in another element as well: their order would matter.
+  bool couplesElements() const;
 
   EagerEntry *find();
   std::unique_ptr<EagerEntry> compile();
   std::vector<EagerResult> inferResults(const EagerRequest &request);
   std::optional<size_t> impliedDtype();
   void checkOnMeta();
+  std::vector<EagerResult> updatedState();
   bool fillsArgument();
   /// The shape function to call directly, or null.
   const struct ShapeFunction *shapeFunction();
@@ -86,6 +92,15 @@ private:
   c10::SmallVector<Distinct, 8> tensors_;
   c10::SmallVector<int, 4> written_; // positions in tensors_, in the order of the schema
   c10::SmallVector<const at::Tensor *, 4> writtenArguments_;
+  c10::SmallVector<int, 4> writtenPositions_; // of the argument, for each of writtenArguments_
+  /// Where tensors occur: position in tensors_, element of the list (-1 outside of one).
+  struct Occurrence {
+    int tensor;
+    int element;
+    bool written;
+  };
+  std::vector<Occurrence> occurrences_; // of operators that write lists
+  int latest_ = -1;                     // position in tensors_ of what was read last, -1 if it is none
   c10::SmallVector<ParameterSlot, 4> parameters_;
   c10::SmallVector<void *, 16> graphInputs_;
   std::optional<at::Generator> generator_;

@@ -181,8 +181,42 @@ std::optional<size_t> EagerCall::impliedDtype() {
   return std::nullopt;
 }
 
+/// An optimiser's operators: there are no shape functions of the in-place forms.
+std::vector<EagerResult> EagerCall::updatedState() {
+  const auto &arguments = overload_.op_.schema().arguments();
+  bool unscales = false;
+  std::vector<const at::Tensor *> first;
+  for (size_t i = 0; i < count_; ++i) {
+    unscales |= arguments[i].name() == "grad_scale" && argument(i).isTensor();
+    if (overload_.plan_[i].kind != EagerArgumentPlan::Kind::TensorList)
+      continue;
+    const auto items = argument(i).toListRef();
+    TORCH_CHECK(i == 0 || items.empty() || items.size() == first.size(), overload_.name(), ": expected ", first.size(),
+                " tensors in ", arguments[i].name(), " but got ", items.size());
+    for (size_t j = 0; j < items.size(); ++j) {
+      const at::Tensor &tensor = items[j].toTensor();
+      if (i == 0)
+        first.push_back(&tensor);
+      else
+        TORCH_CHECK(arguments[i].name() == "state_steps" || tensor.sizes() == first[j]->sizes(), overload_.name(),
+                    ": expected size ", first[j]->sizes(), " of tensor ", j, " of ", arguments[i].name(), " but got ",
+                    tensor.sizes());
+    }
+  }
+  std::vector<EagerResult> results;
+  for (size_t i = 0; i < writtenArguments_.size(); ++i) {
+    results.push_back(resultOf(*writtenArguments_[i]));
+    // Gradients are written to when they are unscaled only.
+    results.back().defined =
+        writtenArguments_[i]->numel() > 0 && (unscales || arguments[writtenPositions_[i]].name() != "grads");
+  }
+  return results;
+}
+
 std::vector<EagerResult> EagerCall::inferResults(const EagerRequest &request) {
   std::vector<EagerResult> results;
+  if (overload_.updatesState_)
+    return updatedState();
   if (overload_.plan_.size() == 3 && overload_.functionalName_ == "aten.copy.default") {
     // The sizes were made equal before; the result is what the destination holds afterwards.
     results.push_back(resultOf(argument(0).toTensor()));
@@ -235,7 +269,8 @@ std::unique_ptr<EagerEntry> EagerCall::compile() {
       if (entry->resizes)
         return entry;
     }
-    if (overload_.form_ != EagerForm::Functional && overload_.functionalName_ != "aten.copy.default")
+    if (overload_.form_ != EagerForm::Functional && overload_.functionalName_ != "aten.copy.default" &&
+        !overload_.updatesState_)
       checkInPlace(entry->results);
     checkDimensions();
   } catch (...) {
@@ -269,6 +304,8 @@ std::unique_ptr<EagerEntry> EagerCall::compile() {
       output.strides = target.strides().vec();
       output.mutatesInput = tensors_[written_[i]].graphInput;
     }
+    if (overload_.isForeach_ && elements(result) == 0)
+      return unsupported("a tensor of the list is empty");
     total += elements(result);
     request.outputs.push_back(std::move(output));
   }

@@ -21,8 +21,17 @@ namespace {
 
 /// An exponent of 2 is a multiplication, one of -0.5 a reciprocal square root.
 const std::unordered_set<std::string> &powerOperators() {
-  static const std::unordered_set<std::string> names = {"aten::pow", "aten::pow_"};
+  static const std::unordered_set<std::string> names = {"aten::pow", "aten::pow_", "aten::_foreach_pow",
+                                                        "aten::_foreach_pow_"};
   return names;
+}
+
+bool isForeach(const std::string &name) { return name.starts_with("aten::_foreach_"); }
+
+/// A learning rate changes from step to step, though its schema type is that of a constant.
+bool isLearningRate(const c10::FunctionSchema &schema, const c10::Argument &argument) {
+  return schema.name().starts_with("aten::_fused_") && argument.name() == "lr" &&
+         argument.type()->kind() == c10::TypeKind::FloatType;
 }
 
 std::string dotted(const c10::OperatorName &name) {
@@ -53,6 +62,8 @@ EagerArgumentPlan::Kind kindOf(const c10::Argument &argument) {
       element = element->expectRef<c10::OptionalType>().getElementType();
     if (element->kind() == c10::TypeKind::TensorType)
       return EagerArgumentPlan::Kind::TensorList;
+    if (element->kind() == c10::TypeKind::NumberType)
+      return EagerArgumentPlan::Kind::ScalarList;
     return EagerArgumentPlan::Kind::Structural;
   }
   default:
@@ -175,7 +186,8 @@ bool isEligible(const c10::OperatorHandle &op) {
   if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
       !(op.hasKernelForDispatchKey(c10::DispatchKey::Autograd) && nativeComposites().count(name)))
     return false;
-  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) && !nativeComposites().count(name))
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) && !nativeComposites().count(name) &&
+      !isForeach(name))
     return false;
   for (const c10::Argument &argument : schema.arguments()) {
     const auto kind = argument.type()->kind();
@@ -196,11 +208,20 @@ bool sameTypes(const c10::FunctionSchema &functional, const c10::FunctionSchema 
   return true;
 }
 
+/// The candidate writes its first argument, or the arguments that the results of the functional overload stand for.
 bool isInPlaceOf(const c10::FunctionSchema &functional, const c10::FunctionSchema &candidate) {
-  if (candidate.arguments().size() != functional.arguments().size() || !sameTypes(functional, candidate))
+  const auto &arguments = candidate.arguments();
+  if (arguments.size() != functional.arguments().size() || !sameTypes(functional, candidate))
     return false;
-  for (size_t i = 0; i < candidate.arguments().size(); ++i)
-    if (isWritten(candidate.arguments()[i]) != (i == 0))
+  std::vector<const c10::Argument *> written;
+  for (const c10::Argument &argument : arguments)
+    if (isWritten(argument))
+      written.push_back(&argument);
+  const auto &returns = functional.returns();
+  if (written.empty() || written.size() != returns.size() || !isWritten(arguments[0]))
+    return false;
+  for (size_t i = 0; i < written.size(); ++i)
+    if (*written[i]->real_type() != *returns[i].real_type())
       return false;
   return true;
 }
@@ -322,8 +343,12 @@ EagerOverload::EagerOverload(c10::OperatorHandle op, EagerForm form, c10::Operat
     plan.kind = kindOf(argument);
     plan.written = isWritten(argument);
     plan.exponent = power && argument.name() == "exponent";
+    if (isLearningRate(schema, argument))
+      plan.kind = EagerArgumentPlan::Kind::Scalar;
     plan_.push_back(plan);
   }
+  isForeach_ = isForeach(schema.name());
+  updatesState_ = form_ == EagerForm::InPlace && functional_.schema().returns().size() > 1;
   structuralScalars_ = structuralScalars;
   for (const int position : structuralScalars)
     if (static_cast<size_t>(position) < plan_.size())
@@ -345,7 +370,21 @@ size_t EagerOverload::entryCount() {
   return entries_.size();
 }
 
+/// One program for the whole list, or else core's loop, whose operators have programs of their own (or say what is
+/// wrong).
+void EagerOverload::callForeach(torch::jit::Stack *stack) {
+  std::string reason;
+  EagerCall attempt(*this, *stack);
+  if (attempt.isOnOneDevice() && attempt.run(reason) == EagerCall::Outcome::Done) {
+    countExecution(op_);
+    return;
+  }
+  op_.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, *stack);
+}
+
 void EagerOverload::call(c10::DispatchKeySet keys, torch::jit::Stack *stack) {
+  if (isForeach_)
+    return callForeach(stack);
   std::string reason;
   while (true) {
     EagerCall attempt(*this, *stack);

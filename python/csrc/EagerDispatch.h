@@ -108,10 +108,10 @@ struct EagerKeyHash {
 
 /// How one schema argument takes part.
 struct EagerArgumentPlan {
-  enum class Kind : uint8_t { Tensor, TensorList, Scalar, Generator, Device, Structural };
+  enum class Kind : uint8_t { Tensor, TensorList, Scalar, ScalarList, Generator, Device, Structural };
   Kind kind = Kind::Structural;
   bool written = false;
-  /// Scalar: always part of the key (the program depends on it).
+  /// Scalar or list of those: always part of the key (the program depends on it).
   bool structuralScalar = false;
   /// Scalar: part of the key for the few values that have an algorithm of their own.
   bool exponent = false;
@@ -136,6 +136,7 @@ public:
 
 private:
   friend class EagerCall;
+  void callForeach(torch::jit::Stack *stack);
   /// The functional form as an overload of its own, for results that go through a temporary.
   EagerOverload &functionalForm();
 
@@ -146,6 +147,10 @@ private:
   std::string functionalName_;
   std::vector<EagerArgumentPlan> plan_;
   bool acceptsHostIndices_ = false;
+  /// Lists of tensors, element by element: core's own kernel is a loop over operators of one tensor.
+  bool isForeach_ = false;
+  /// Writes several arguments (an optimiser's step): the results are those, with other values.
+  bool updatesState_ = false;
   size_t resultLimit_ = SIZE_MAX;
   std::vector<int> structuralScalars_;
   std::unique_ptr<EagerOverload> functionalForm_;

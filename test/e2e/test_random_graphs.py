@@ -4,7 +4,8 @@
 """Random programs, compiled and eager on the device, against CPU PyTorch: values, dtypes, shapes, strides.
 
 A long run: NEURON_RANDOM_GRAPHS=5000 (and NEURON_RANDOM_GRAPHS_START=N to begin elsewhere). A failure prints the seed and
-the program; `pytest test_random_graphs.py -k "compiled and 1234"` repeats one.
+the program; `pytest test_random_graphs.py -k "compiled and 1234"` repeats one. Programs of test_products hold products,
+attention, convolutions and indexing as well.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import pytest
 import torch
 from random_graphs import Program, random_program
+from random_products import random_product_program
 
 COUNT = int(os.environ.get("NEURON_RANDOM_GRAPHS", "150"))
 START = int(os.environ.get("NEURON_RANDOM_GRAPHS_START", "0"))
@@ -47,9 +49,7 @@ def compare(seed: int, program: Program, got: tuple[torch.Tensor, ...], expected
         )
 
 
-@pytest.mark.parametrize("seed", range(START, START + COUNT))
-def test_compiled(seed: int) -> None:
-    program = random_program(seed)
+def run_compiled(seed: int, program: Program) -> None:
     expected = program.run(*[tensor.clone() for tensor in program.inputs])
     inputs = [tensor.to("neuron") for tensor in program.inputs]
     torch._dynamo.reset()
@@ -58,10 +58,28 @@ def test_compiled(seed: int) -> None:
     compare(seed, program, got, expected)
 
 
-@pytest.mark.parametrize("seed", range(START, START + (COUNT + 2) // 3))
-def test_eager(seed: int) -> None:
-    program = random_program(seed)
+def run_eagerly(seed: int, program: Program) -> None:
     expected = program.run(*[tensor.clone() for tensor in program.inputs])
     with torch.no_grad():
         got = program.run(*[tensor.to("neuron") for tensor in program.inputs])
     compare(seed, program, got, expected)
+
+
+@pytest.mark.parametrize("seed", range(START, START + COUNT))
+def test_compiled(seed: int) -> None:
+    run_compiled(seed, random_program(seed))
+
+
+@pytest.mark.parametrize("seed", range(START, START + (COUNT + 2) // 3))
+def test_eager(seed: int) -> None:
+    run_eagerly(seed, random_program(seed))
+
+
+@pytest.mark.parametrize("seed", range(START, START + (COUNT + 1) // 2))
+def test_products(seed: int) -> None:
+    run_compiled(seed, random_product_program(seed))
+
+
+@pytest.mark.parametrize("seed", range(START, START + (COUNT + 5) // 6))
+def test_products_eager(seed: int) -> None:
+    run_eagerly(seed, random_product_program(seed))

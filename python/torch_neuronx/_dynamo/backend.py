@@ -87,10 +87,9 @@ def neuron_backend(
         _warn_once(f"mode {mode}", f"mode={mode!r} has no effect on backend 'neuron', which always uses 'default'")
     parsed = BackendOptions(options)
 
-    from functorch.compile import min_cut_rematerialization_partition
     from torch._dynamo.backends.common import aot_autograd
 
-    from . import decompositions
+    from . import decompositions, partition
 
     def compiler_for(kind: str) -> Callable:
         def compile_fx(graph_module: GraphModule, fake_inputs: list[Any]) -> Callable:
@@ -103,7 +102,7 @@ def neuron_backend(
         bw_compiler=compiler_for("backward"),
         inference_compiler=compiler_for("inference"),
         decompositions=decompositions.table(),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=partition.partition,
         keep_inference_input_mutations=True,
     )(gm, example_inputs)
 

@@ -32,6 +32,9 @@ _SIZE_CHECKS = frozenset(
     }
 )
 
+# (parameters, gradients, ...) to lists of the same; the last two arguments scale the gradients.
+_OPTIMISERS = frozenset({torch.ops.aten._fused_sgd, torch.ops.aten._fused_adam, torch.ops.aten._fused_adamw})
+
 
 @dataclass
 class InputSpec:
@@ -337,17 +340,15 @@ class Lowering:
         if overload.is_mutable:
             raise UnsupportedGraph(f"{op} writes its argument; only functional operators are expected here")
         arguments = self._schema_arguments(overload, node)
-        several = isinstance(value, (list, tuple))
-        results = []
-        for item in value if several else (value,):
-            if isinstance(item, torch.Tensor):
-                results.append(self._type(item))
-            else:
-                results.append(None)
+        # An optimiser's operator returns lists of tensors; a node of the graph has one list of results.
+        results = [self._type(item) if isinstance(item, torch.Tensor) else None for item in _flatten(value)]
         if overload.draws:
             self.rng_needed = True
-        produced = self._add_node(node, op, arguments, results)
-        self.values[node] = produced if several else produced[0]
+        produced = _nest(value, iter(self._add_node(node, op, arguments, results)))
+        if target.overloadpacket in _OPTIMISERS and arguments[-2] is None:
+            # Gradients are written to when they are unscaled only.
+            produced[1] = list(arguments[1])
+        self.values[node] = produced
 
     def _schema_arguments(self, overload: Overload, node: Node) -> list[Any]:
         """Every schema argument in order, with defaults filled in."""
@@ -376,6 +377,9 @@ class Lowering:
             raise UnsupportedGraph("a copy into something that is not an argument is not supported")
         spec = self.inputs[self.input_of[destination]]
         value = self._argument(source)
+        if value is self.values[destination]:
+            self.values[node] = value
+            return
         dtype, sizes, _ = self._type(source.meta["val"])
         if dtype != spec.dtype or sizes != spec.sizes:
             (value,) = self._add_node(
@@ -513,6 +517,19 @@ def _refusal(node: Node, message: str) -> NeuronUnsupportedError:
         node=place.name,
         frames=frames_of(place),
     )
+
+
+def _flatten(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [item for part in value for item in _flatten(part)]
+    return [value]
+
+
+def _nest(shape: Any, items: Any) -> Any:
+    """The items in the lists of `shape`."""
+    if isinstance(shape, (list, tuple)):
+        return [_nest(part, items) for part in shape]
+    return next(items)
 
 
 def _is_view(op: torch._ops.OpOverload) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 
 import torch
+import torch._inductor.inductor_prims  # defines prims.fma, which Dynamo makes of addcmul
 from generators import (
     BF16, BOOL, F16, F32, FLOAT_PAIRS, FLOATS, I8, I16, I32, I64, INT_PAIRS, INTS, MILD_EDGES, MIXED_PAIRS, PAIRS, SHAPES,
     U8, each, fill, inf, layout, make, nan,
@@ -409,6 +410,17 @@ def _addcmul():
                        make(dtype, a, edges=MILD_EDGES if dtype in FLOATS else True)), {"value": value}
 
 
+# Rounded twice, as without the instruction; signs that do not cancel.
+REFERENCES["prims.fma.default"] = lambda a, b, c: (a * b + c) if a.dtype == F32 else (a.float() * b.float() + c.float()).to(a.dtype)
+
+
+@cases("prims.fma.default")
+def _fma():
+    for dtype in FLOATS:
+        for shape in ((3, 5), (), (0, 2)):
+            yield tuple(make(dtype, shape, edges=False).abs() for _ in range(3)), {}
+
+
 F8S = (torch.float8_e4m3fn, torch.float8_e5m2)
 CONVERSIONS = [(a, b) for a in ANY for b in ANY]
 # Values every pair of types converts in a defined way, then out-of-range ones between floats and to integers of x86.
@@ -649,5 +661,6 @@ import cases_contractions  # noqa: E402, F401
 import cases_convolutions  # noqa: E402, F401
 import cases_factories  # noqa: E402, F401
 import cases_indexing  # noqa: E402, F401
+import cases_sorting  # noqa: E402, F401
 import cases_training  # noqa: E402, F401
 import cases_views  # noqa: E402, F401

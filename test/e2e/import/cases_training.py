@@ -454,3 +454,76 @@ def _unfold_backward():
         for sizes, dim, size, step in (([7], 0, 3, 1), ([7, 4], 0, 3, 2), ([2, 8], 1, 2, 3), ([5, 2], 0, 5, 1), ([2, 9, 3], 1, 4, 2)):
             window = torch.zeros(sizes, dtype=dtype).unfold(dim, size, step).shape
             yield (make(dtype, window, **PLAIN), sizes, dim, size, step), {}
+# ---------------------------------------------------------------------------------------------------------------------
+# Optimisers
+# ---------------------------------------------------------------------------------------------------------------------
+
+STATE_SHAPES = [(3, 4), (5,), (), (2, 1, 3)]
+
+
+def _state(low=-1.0):
+    # The CPU's fused kernels read memory in order, whatever the strides.
+    return [make(F32, shape, low=low, high=1.0, edges=False).contiguous() for shape in STATE_SHAPES]
+
+
+def _scaling():
+    """(grad_scale, found_inf)."""
+    yield {}
+    yield {"grad_scale": torch.tensor(8.0), "found_inf": torch.tensor(0.0)}
+    yield {"grad_scale": torch.tensor(8.0), "found_inf": torch.tensor(1.0)}
+
+
+def _adam(rate):
+    def generate():
+        for step, amsgrad, maximize, decay, beta1 in (
+            (1.0, False, False, 0.0, 0.9), (7.0, True, False, 0.01, 0.9), (3000.0, False, True, 0.1, 0.3),
+            (2.0, True, True, 0.0, 0.0),
+        ):  # fmt: skip
+            for scaling in _scaling():
+                lists = (_state(), _state(), _state(), _state(0.0), _state(0.0) if amsgrad else [])
+                steps = [torch.tensor(step) for _ in STATE_SHAPES]
+                yield (*lists, steps), {
+                    "lr": rate(0.02), "beta1": beta1, "beta2": 0.999, "weight_decay": decay, "eps": 1e-8,
+                    "amsgrad": amsgrad, "maximize": maximize, **scaling,
+                }  # fmt: skip
+
+    return generate
+
+
+def _sgd(rate):
+    def generate():
+        for momentum, dampening, nesterov, first, decay in (
+            (0.0, 0.0, False, False, 0.0), (0.9, 0.0, True, True, 0.01), (0.9, 0.1, False, False, 0.01),
+            (0.9, 0.0, True, False, 0.0),
+        ):  # fmt: skip
+            for maximize, scaling in zip((False, True, False), _scaling(), strict=True):
+                yield (_state(), _state(), _state() if momentum else []), {
+                    "weight_decay": decay, "momentum": momentum, "lr": rate(0.02), "dampening": dampening,
+                    "nesterov": nesterov, "maximize": maximize, "is_first_step": first, **scaling,
+                }  # fmt: skip
+
+    return generate
+
+
+cases("aten._fused_adam.default", "aten._fused_adamw.default")(_adam(float))
+cases("aten._fused_adam.tensor_lr", "aten._fused_adamw.tensor_lr")(_adam(torch.tensor))
+cases("aten._fused_sgd.default")(_sgd(float))
+cases("aten._fused_sgd.tensor_lr")(_sgd(torch.tensor))
+
+
+@cases("aten._amp_foreach_non_finite_check_and_unscale.default")
+def _unscale():
+    for value in (None, inf, float("nan")):
+        gradients = _state()
+        if value is not None:
+            gradients[2].fill_(value)
+        for found in (0.0, 1.0):
+            yield (gradients, torch.tensor([found]), torch.tensor(0.25)), {}
+
+
+@cases("aten._amp_update_scale.default")
+def _update_scale():
+    for tracker in (0, 3):
+        for found in (0.0, 1.0):
+            for scale in (2.0, 3e38):
+                yield (torch.tensor([scale]), torch.tensor([tracker], dtype=torch.int32), torch.tensor([found]), 2.0, 0.5, 4), {}

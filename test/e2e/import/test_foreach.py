@@ -8,6 +8,7 @@ from __future__ import annotations
 import harness
 import pytest
 import torch
+from conftest import list_overloads
 from test_overloads import expected_results, run
 
 SHAPES = ((3, 4), (5,), (), (2, 1, 3))
@@ -62,7 +63,16 @@ CALLS = {
     "clone.default": (tensors(),),
     "copy.default": (tensors(), tensors()),
     "zero.default": (tensors(),),
-} | {f"{name}.default": (tensors(0.1),) for name in "sqrt rsqrt reciprocal neg abs exp log tanh sigmoid sign round sin".split()}
+} | {
+    f"{name}.default": (tensors(0.1),)
+    for name in """abs atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt
+    sigmoid sign sin sinh sqrt tan tanh trunc""".split()
+} | {f"{name}.default": ([value.sin() for value in tensors()],) for name in ("acos", "asin")}
+
+
+def test_every_form_has_a_call():
+    known = {entry["name"] for entry in list_overloads() if entry["subject"] == "Foreach"}
+    assert known == {f"aten._foreach_{name}" for name in CALLS}
 
 
 @pytest.mark.parametrize("name", CALLS)

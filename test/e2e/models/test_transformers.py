@@ -83,6 +83,56 @@ def test_training_step(name, compiled):
     assert not torch_neuronx.get_fallback_ops()
 
 
+def loss_of(run, name: str, data: torch.Tensor) -> torch.Tensor:
+    """Next tokens of a language model; otherwise the features' distance from one."""
+    result = output(run, data)
+    if name in CAUSAL:
+        return torch.nn.functional.cross_entropy(result[:, :-1].flatten(0, 1), data[:, 1:].flatten())
+    return (result - 1).pow(2).mean()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_loss_curve(name):
+    """Twenty steps of AdamW: the losses of the CPU, step by step, from one program forward and one backward."""
+    host, device, data = make(name)
+    host.train()
+    device.train()
+    for module in (*host.modules(), *device.modules()):
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        elif hasattr(module, "dropout_prob"):
+            module.dropout_prob = 0.0
+    optimisers = [torch.optim.AdamW(m.parameters(), lr=2e-3, fused=True) for m in (host, device)]
+    run, moved = whole(device), data.to("neuron")
+    known = len(torch.neuron.get_dynamo_metrics())
+    losses = []
+    for _ in range(20):
+        for model, optimiser, inputs in ((host, optimisers[0], data), (run, optimisers[1], moved)):
+            optimiser.zero_grad()
+            loss = loss_of(model, name, inputs)
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+    want, got = torch.tensor(losses[0::2]), torch.tensor(losses[1::2])
+    torch.testing.assert_close(got, want, rtol=2e-3, atol=1e-4)
+    assert want[-1] < want[0]
+    assert sorted(m["kind"] for m in torch.neuron.get_dynamo_metrics()[known:]) == ["backward", "forward"]
+    assert not torch_neuronx.get_fallback_ops()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_eager_agrees_with_compiled(name):
+    """And a forward pass without gradients is one program."""
+    _, device, data = make(name)
+    moved = data.to("neuron")
+    known = len(torch.neuron.get_dynamo_metrics())
+    with torch.no_grad():
+        eager, compiled = output(device, moved), output(whole(device), moved)
+    torch.testing.assert_close(compiled.cpu(), eager.cpu(), rtol=1e-4, atol=1e-4)
+    assert [m["kind"] for m in torch.neuron.get_dynamo_metrics()[known:]] == ["inference"]
+    assert not torch_neuronx.get_fallback_ops()
+
+
 def greedy(model, run, prompt: torch.Tensor, steps: int) -> list[list[int]]:
     """Tokens by argmax with a static key-value cache, which every step writes into."""
     cache = transformers.StaticCache(config=model.config, max_cache_len=24)
