@@ -122,7 +122,62 @@ void linear(NodeImporter &b) {
     b.result(b.reshape(product, b.resultShape(0)));
 }
 
+/// One number for all, or one per row or column: [m, 1] and [1, n].
+Value scaleOf(NodeImporter &b, unsigned i) {
+  Value scale = b.castTo(b.tensor(i), b.f32());
+  return b.numElements(scale) == 1 ? b.reshape(scale, {}) : scale;
+}
+
+/// (self, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum) of 8-bit floats, which bf16 holds
+/// exactly.
+void scaledMm(NodeImporter &b) {
+  if (!b.isNone(5))
+    return b.error("expected no scale_result; scale the result after the product");
+  Value lhs = b.tensor(0), rhs = b.tensor(1), scaleA = scaleOf(b, 2), scaleB = scaleOf(b, 3);
+  for (Value operand : {lhs, rhs})
+    if (!b.isFloat(b.element(operand)) || b.element(operand).getIntOrFloatBitWidth() != 8)
+      return b.error("expected matrices of an 8-bit float type");
+  if (b.rank(lhs) != 2 || b.rank(rhs) != 2)
+    return b.error("expected two matrices but got ranks " + Twine(b.rank(lhs)) + " and " + Twine(b.rank(rhs)));
+  auto fits = [&](Value scale, int64_t rows, int64_t columns) {
+    return b.rank(scale) == 0 || (b.rank(scale) == 2 && b.shape(scale)[0] == rows && b.shape(scale)[1] == columns);
+  };
+  if (!fits(scaleA, b.shape(lhs)[0], 1) || !fits(scaleB, 1, b.shape(rhs)[1]))
+    return b.error(
+        "expected one scale for each tensor, or one for each row of the first and each column of the second");
+  Type exact = BFloat16Type::get(lhs.getContext());
+  Value product = matrixProduct(b, b.castTo(lhs, exact), b.castTo(rhs, exact), b.f32());
+  product = b.mul(b.mul(product, scaleA), scaleB);
+  if (std::optional<Value> bias = b.optionalTensor(4))
+    product = b.add(product, b.castTo(*bias, b.f32()));
+  b.result(product);
+}
+
+/// (self, mat2, offs, bias, out_dtype): a product per matrix of mat2, of the rows of self up to the next offset.
+void groupedMm(NodeImporter &b) {
+  Value lhs = b.tensor(0), rhs = b.tensor(1);
+  if (!b.isNone(3))
+    return b.error("expected no bias; add it after the product");
+  if (b.isNone(2) && b.rank(lhs) == 3 && b.rank(rhs) == 3)
+    return b.result(b.contract(lhs, rhs, b.resultElement(0)));
+  if (b.isNone(2) || b.rank(lhs) != 2 || b.rank(rhs) != 3 || b.rank(b.tensor(2)) != 1 ||
+      b.shape(b.tensor(2))[0] != b.shape(rhs)[0] || b.shape(lhs)[1] != b.shape(rhs)[1])
+    return b.error("expected a matrix and one matrix per offset, or two batches of matrices without offsets");
+  // Every group of all rows; what belongs to other groups is left out of the sum.
+  int64_t groups = b.shape(rhs)[0], rows = b.shape(lhs)[0];
+  Value product = b.contract(b.broadcastTo(lhs, {groups, rows, b.shape(lhs)[1]}), rhs, b.f32());
+  Value row = b.castTo(b.coordinate(3, 1, rows), b.i32());
+  Value end = b.reshape(b.castTo(b.tensor(2), b.i32()), {groups, 1, 1});
+  Value begin = b.constantInteger(b.i32(), 0, {1, 1, 1});
+  if (groups > 1)
+    begin = b.concat({begin, b.sliceDimension(end, 0, 0, groups - 1)}, 0);
+  Value belongs = b.logicalAnd(b.compare(ComparePredicate::Ge, row, begin), b.compare(ComparePredicate::Lt, row, end));
+  b.result(b.dropDimensions(b.sum(b.select(belongs, product, 0.0), {0}), {0}));
+}
+
 constexpr Registration kImporters[] = {
+    {"aten._grouped_mm.default", "TTttd", groupedMm},
+    {"aten._scaled_mm.default", "TTTTttdB", scaledMm},
     {"aten.mm.default", "TT", mm},
     {"aten.mm.dtype", "TTD", mm},
     {"aten.bmm.default", "TT", bmm},

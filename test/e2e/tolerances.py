@@ -27,7 +27,7 @@ ROUNDED_IN_BETWEEN = (0.1, 0.05)
 _SUMS = {torch.float32: (1e-5, 2e-5), torch.bfloat16: (8e-3, 1e-4), torch.float16: (1e-3, 1e-4)}
 LOOSER: dict[str, dict[torch.dtype, tuple[float, float]]] = {
     name: _SUMS
-    for name in """mm bmm addmm baddbmm addbmm mv addmv dot vdot linear native_layer_norm layer_norm
+    for name in """_scaled_mm _grouped_mm mm bmm addmm baddbmm addbmm mv addmv dot vdot linear native_layer_norm layer_norm
     native_layer_norm_backward _fused_rms_norm rms_norm _fused_rms_norm_backward native_group_norm
     native_group_norm_backward native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional
     _native_batch_norm_legit_no_training _batch_norm_no_update _batch_norm_with_update_functional

@@ -64,3 +64,22 @@ REFERENCES["aten.mm.dtype"] = lambda a, b, d: a.to(d) @ b.to(d)
 REFERENCES["aten.bmm.dtype"] = lambda a, b, d: a.to(d) @ b.to(d)
 REFERENCES["aten.addmm.dtype"] = lambda c, a, b, d, beta, alpha: torch.addmm(c.to(d), a.to(d), b.to(d), beta=beta, alpha=alpha)
 REFERENCES["aten.baddbmm.dtype"] = lambda c, a, b, d, beta, alpha: torch.baddbmm(c.to(d), a.to(d), b.to(d), beta=beta, alpha=alpha)
+
+
+@cases("aten._scaled_mm.default")
+def _scaled_mm():
+    for kind in (torch.float8_e4m3fn, torch.float8_e5m2):
+        lhs = make(F32, (16, 32), edges=False).contiguous().to(kind)
+        rhs = make(F32, (48, 32), edges=False).contiguous().to(torch.float8_e4m3fn).t()
+        for scales in ((torch.tensor(0.5), torch.tensor(1.5)), (torch.rand(16, 1) + 0.5, torch.rand(1, 48) + 0.5)):
+            for out in (F32, torch.bfloat16):
+                for bias in (None, torch.rand(48)):
+                    yield (lhs, rhs, *scales, bias), {"out_dtype": out}
+
+
+@cases("aten._grouped_mm.default")
+def _grouped_mm():
+    matrices = torch.randn(3, 16, 8).to(torch.bfloat16)
+    yield (torch.randn(3, 5, 16).to(torch.bfloat16), matrices), {}
+    for offsets in ([3, 3, 10], [0, 0, 10], [10, 10, 10], [2, 9, 10]):
+        yield (torch.randn(10, 16).to(torch.bfloat16), matrices, torch.tensor(offsets, dtype=torch.int32)), {}
