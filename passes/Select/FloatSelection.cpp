@@ -474,6 +474,9 @@ LogicalResult KernelSelector::selectFloatUnary(UnaryOp op) {
       return failure();
     TileRef dst = allocateFor(result);
     src->partitions = dst.partitions;
+    // One operand at most is read from PSUM.
+    if (src->space() == MemorySpace::Psum)
+      src = inSbuf(loc, *src);
     writer.tensorTensor(loc, dst, *src, *src, AluOp::NotEqual);
     return finish(dst);
   }

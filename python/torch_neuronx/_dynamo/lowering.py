@@ -32,6 +32,9 @@ _SIZE_CHECKS = frozenset(
     }
 )
 
+# Checks of data, which the device makes.
+_ASSERTIONS = frozenset({"aten._assert_async.default", "aten._assert_async.msg"})
+
 # (parameters, gradients, ...) to lists of the same; the last two arguments scale the gradients.
 _OPTIMISERS = frozenset({torch.ops.aten._fused_sgd, torch.ops.aten._fused_adam, torch.ops.aten._fused_adamw})
 
@@ -174,6 +177,7 @@ class Lowering:
         self.inputs: list[InputSpec] = []
         self.input_of: dict[Node, int] = {}
         self.mutations: dict[Node, Value] = {}
+        self.checks: list[Value | None] = []
         self.placeholders: list[Node] = []
         self.device: int | None = None
         self.node_names: list[str] = []
@@ -334,6 +338,9 @@ class Lowering:
         if op in _IDENTITIES:
             self.values[node] = self.values[node.args[0]]
             return
+        if op in _ASSERTIONS:
+            self._assert(node)
+            return
         if op == "aten.copy_.default":
             self._copy(node)
             return
@@ -369,6 +376,20 @@ class Lowering:
         self.builder.add_frames(index, frames_of(node))
         self.node_names.append(node.name)
         return produced
+
+    def _assert(self, node: Node) -> None:
+        """A condition on the device: it reads row 0 of a table of one row where it holds, and otherwise row 1, which is an
+        error of the execution that names this node. The row is an output of the program that nobody sees."""
+        condition = self._argument(node.args[0])
+        _, sizes, _ = self._type(node.args[0].meta["val"])
+        (violated,) = self._add_node(
+            node, "aten.logical_not.default", [condition], [(torch.bool, sizes, _contiguous(sizes))]
+        )
+        (flat,) = self._add_node(node, "aten.view.default", [violated, [1]], [(torch.bool, [1], [1])])
+        row = self.builder.add_conversion(flat, torch.int64, [1], [1])
+        self.node_names.append(node.name)
+        table = self.builder.add_constant(torch.zeros(1))
+        self.checks += self._add_node(node, "aten.index_select.default", [table, 0, row], [(torch.float32, [1], [1])])
 
     def _copy(self, node: Node) -> None:
         """A write into an argument, which AOTAutograd leaves at the end of an inference graph."""
@@ -424,6 +445,9 @@ class Lowering:
                     except UnsupportedGraph as error:
                         raise _refusal(item, str(error)) from error
                 lowered.results.append(seen[item])
+        for check in self.checks:
+            self.builder.add_output(check, torch.float32, [1], [1])
+            outputs.append(OutputSpec(torch.float32, [1], [1], False))
         lowered.computed = len(outputs)
         lowered.outputs = outputs + empty
         for spec in seen.values():
