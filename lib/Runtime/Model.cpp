@@ -37,15 +37,36 @@ Expected<std::shared_ptr<const emulator::TimingResult>> nrt_model::latestTiming(
   return timing->get({}, isa::ActivationSet::Any);
 }
 
+Expected<emulator::ControlTrace> nrt_model::latestTrace() {
+  std::lock_guard lock(mutex_);
+  if (!latest_ && program->pathDependsOnData())
+    return Error(ErrorKind::NotFound, "the model's time depends on data and it has not been executed yet");
+  return latestTrace_;
+}
+
 Expected<emulator::TimingResult> nrt_model::timeline() {
-  emulator::ControlTrace trace;
-  {
-    std::lock_guard lock(mutex_);
-    if (!latest_ && program->pathDependsOnData())
-      return Error(ErrorKind::NotFound, "the model's time depends on data and it has not been executed yet");
-    trace = latestTrace_;
-  }
-  return emulator::simulateTiming(*program, trace);
+  Expected<emulator::ControlTrace> path = latestTrace();
+  if (!path)
+    return path.error();
+  return emulator::simulateTiming(*program, *path);
+}
+
+Expected<profile::ProgramTrace> nrt_model::trace() {
+  Expected<emulator::ControlTrace> path = latestTrace();
+  if (!path)
+    return path.error();
+  emulator::TimingOptions options;
+  options.recordCauses = true;
+  Expected<emulator::TimingResult> result = emulator::simulateTiming(*program, *path, options);
+  if (!result)
+    return result.error();
+  profile::ProgramTrace trace;
+  trace.summaryJson = emulator::summarise(*result);
+  trace.timeline = std::move(result->timeline);
+  trace.kernelPs = result->kernelPs;
+  trace.control = std::move(*path);
+  trace.programDigest = profile::programDigest(*neff);
+  return trace;
 }
 
 Status nrt_model::check(const emulator::ControlTrace &trace) {

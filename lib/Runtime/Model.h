@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lib/Profile/DeviceTrace.h"
 #include "neuron/Emulator/Emulator.h"
 #include "neuron/Emulator/Timing.h"
 #include "neuron/Neff/Neff.h"
@@ -49,6 +50,8 @@ struct nrt_model {
   neuroncore::Expected<std::shared_ptr<const neuroncore::emulator::TimingResult>> latestTiming();
   /// With a timeline.
   neuroncore::Expected<neuroncore::emulator::TimingResult> timeline();
+  /// The same with what each event waited for, for files; without hash and label.
+  neuroncore::Expected<neuroncore::profile::ProgramTrace> trace();
 
   /// The checker's verdict on the path of an execution, computed once.
   neuroncore::Status check(const neuroncore::emulator::ControlTrace &trace);
@@ -56,6 +59,8 @@ struct nrt_model {
   ~nrt_model();
 
 private:
+  neuroncore::Expected<neuroncore::emulator::ControlTrace> latestTrace();
+
   std::mutex mutex_;
   std::shared_ptr<const neuroncore::emulator::TimingResult> latest_;
   neuroncore::emulator::ControlTrace latestTrace_;

@@ -360,4 +360,19 @@ NRT_STATUS open_neuron_model_summary(nrt_model_t *model, char **json) {
 
 void open_neuron_free_text(char *text) { std::free(text); }
 
+NRT_STATUS open_neuron_model_trace(nrt_model_t *model, char **bytes, size_t *size) {
+  if (!model || !bytes || !size)
+    return fail(NRT_INVALID, "the model or the result pointer is null");
+  Expected<profile::ProgramTrace> trace = model->trace();
+  if (!trace)
+    return fail(NRT_FAILURE, trace.error().message());
+  const std::string text = profile::writeProgramTrace(*trace);
+  *bytes = static_cast<char *>(std::malloc(std::max<size_t>(text.size(), 1)));
+  if (!*bytes)
+    return fail(NRT_RESOURCE, cat("cannot allocate ", text.size(), " bytes for the trace"));
+  std::memcpy(*bytes, text.data(), text.size());
+  *size = text.size();
+  return NRT_SUCCESS;
+}
+
 } // extern "C"

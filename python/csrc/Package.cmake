@@ -69,6 +69,14 @@ endforeach()
 
 set(explorer_sources ${PROJECT_SOURCE_DIR}/python/neuron_explorer)
 set(NEURON_EXPLORER_DIR ${CMAKE_BINARY_DIR}/python/neuron_explorer)
+# The same messages once more, so that the Explorer needs no PyTorch.
+set(explorer_protos ${NEURON_EXPLORER_DIR}/_protos)
+add_custom_command(
+  OUTPUT ${explorer_protos}/graph_def_pb2.py ${explorer_protos}/system_trace_pb2.py
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${explorer_protos}
+  COMMAND protobuf::protoc -I ${PROJECT_SOURCE_DIR}/lib/Graph --python_out=${explorer_protos} ${graph_proto}
+  COMMAND protobuf::protoc -I ${profile_proto_dir} --python_out=${explorer_protos} ${profile_proto_dir}/system_trace.proto
+  DEPENDS ${graph_proto} ${profile_proto_dir}/system_trace.proto VERBATIM)
 file(GLOB_RECURSE explorer_files RELATIVE ${explorer_sources} CONFIGURE_DEPENDS ${explorer_sources}/*.py
      ${explorer_sources}/*.toml ${explorer_sources}/*.proto ${explorer_sources}/py.typed)
 foreach(file IN LISTS explorer_files)
@@ -87,8 +95,9 @@ add_custom_command(
   DEPENDS ${NEURON_NRT_FILE} VERBATIM)
 add_custom_target(neuron_python_package ALL
   DEPENDS ${NEURON_PACKAGE_DIR}/_graph/graph_def_pb2.py ${NEURON_PACKAGE_DIR}/profiling/system_trace_pb2.py
-          ${NEURON_PACKAGE_DIR}/lib/libnrt.so ${overloads_file})
-add_dependencies(neuron_python_package torch_neuron_module)
+          ${NEURON_PACKAGE_DIR}/lib/libnrt.so ${overloads_file} ${explorer_protos}/graph_def_pb2.py
+          ${explorer_protos}/system_trace_pb2.py)
+add_dependencies(neuron_python_package torch_neuron_module _decoder)
 
 install(TARGETS torch_neuron neuron_profiler DESTINATION torch_neuronx/lib COMPONENT python)
 install(TARGETS torch_neuron_module DESTINATION torch_neuronx COMPONENT python)
@@ -96,6 +105,8 @@ install(FILES ${NEURON_NRT_FILE} DESTINATION torch_neuronx/lib RENAME libnrt.so 
 install(FILES ${NEURON_PACKAGE_DIR}/_graph/graph_def_pb2.py DESTINATION torch_neuronx/_graph COMPONENT python)
 install(FILES ${NEURON_PACKAGE_DIR}/profiling/system_trace_pb2.py ${NEURON_PACKAGE_DIR}/profiling/device_trace_pb2.py
         DESTINATION torch_neuronx/profiling COMPONENT python)
+install(FILES ${explorer_protos}/graph_def_pb2.py ${explorer_protos}/system_trace_pb2.py
+        DESTINATION neuron_explorer/_protos COMPONENT python)
 install(FILES ${overloads_file} DESTINATION torch_neuronx/data COMPONENT python)
 install(FILES ${NEURON_PACKAGE_DIR}/_build_information.py DESTINATION torch_neuronx COMPONENT python)
 

@@ -22,6 +22,10 @@ from ._graph.builder import content_hash
 
 _lock = threading.Lock()
 _memory: dict[str, _cache.Entry] = {}
+# The graph of each program and the modules of its nodes, for profiles: where an instruction comes from.
+_graphs: dict[str, tuple[bytes, list[str]]] = {}
+# Constants of more bytes are left out of them.
+_MAX_GRAPH_BYTES = 1 << 20
 _compiler_module: Any = None
 _fingerprint: str | None = None
 # Options that decide how a program is delivered rather than what it computes.
@@ -110,8 +114,8 @@ def cache_key(graph, options: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def compile_graph(graph, options: dict[str, Any]) -> _cache.Entry:
-    """The program of a graph. Raises the compiler's exceptions."""
+def compile_graph(graph, options: dict[str, Any], modules: list[str] | None = None) -> _cache.Entry:
+    """The program of a graph. `modules`: path of the module of each node. Raises the compiler's exceptions."""
     key = cache_key(graph, options)
     # Files of the compiler's phases only come from a compilation.
     fresh = "dump_phases_to" in options
@@ -126,9 +130,29 @@ def compile_graph(graph, options: dict[str, Any]) -> _cache.Entry:
         result = compiler().compile(graph.SerializeToString(deterministic=True), json.dumps(options, sort_keys=True))
         entry = _cache.store(key, bytes(result.neff), result.metadata_json)
     _preserve(graph, entry)
+    text = _graph_text(graph)
     with _lock:
         entry = _memory.setdefault(key, entry)
+        _graphs.setdefault(key, (text, modules or []))
     return entry
+
+
+def _graph_text(graph) -> bytes:
+    if graph.ByteSize() > _MAX_GRAPH_BYTES and graph.constants:
+        reduced = type(graph)()
+        reduced.CopyFrom(graph)
+        for constant in reduced.constants:
+            if len(constant.data) > 1024:
+                constant.ClearField("data")
+        graph = reduced
+    return graph.SerializeToString(deterministic=True)
+
+
+def graph_of(key: str) -> tuple[bytes, list[str]] | None:
+    """The serialized GraphDef of a program that this process compiled or loaded, with its Python frames, and the paths
+    of its nodes' modules."""
+    with _lock:
+        return _graphs.get(key)
 
 
 def program_of(entry: _cache.Entry, label: str, kernel_name: str):
@@ -165,6 +189,7 @@ def neff_path(key: str) -> str | None:
 def clear_memory() -> None:
     with _lock:
         _memory.clear()
+        _graphs.clear()
 
 
 def _preserve(graph, entry: _cache.Entry) -> None:

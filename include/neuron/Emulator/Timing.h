@@ -27,6 +27,19 @@ struct TimelineEvent {
     Instruction, // while it occupies its engine; instructions of the sequencer are not recorded
     Transfer,    // one DMA engine's share of a transfer, first to last byte
     TableLoad,   // the scalar engine loads activation tables
+    Sequencer,   // a control instruction or the trigger of a transfer; only with recordCauses
+  };
+  /// What an event had to wait for last, so that it could not start earlier.
+  enum class Reason : uint8_t {
+    Start,     // nothing
+    Order,     // the instruction before it in its stream
+    Engine,    // its engine was busy
+    Slot,      // the engine's queue of instructions was full
+    Semaphore, // an update by another stream or transfer
+    Resource,  // another engine held a port or bank
+    Trigger,   // a transfer: its trigger
+    Queue,     // a transfer: the one before it in its queue
+    DmaEngine, // a transfer: its DMA engine was busy
   };
   Kind kind = Kind::Instruction;
   /// The stream that holds the instruction (index in isa::kStreamEngines).
@@ -42,6 +55,24 @@ struct TimelineEvent {
   /// How long the stream had stood at this instruction because of semaphores.
   int64_t waitPs = 0;
   int64_t bytes = 0; // Transfer
+  Reason reason = Reason::Start;
+  /// Transfer: how many events before this one its trigger is.
+  uint8_t trigger = 0;
+  /// How many events before this one, in the order of issue, the event is that `reason` speaks of; 0: none.
+  uint32_t cause = 0;
+};
+
+/// A change of a semaphore.
+struct SemaphoreEvent {
+  int64_t timePs = 0;
+  int32_t amount = 0; // added, or the new value
+  uint8_t semaphore = 0;
+  isa::UpdateOp op = isa::UpdateOp::None;
+  bool isDma = false;
+  /// How many events of its segment were issued before it.
+  uint32_t after = 0;
+  /// How many events before those the event is that made the update; 0: unknown.
+  uint32_t source = 0;
 };
 
 /// Events with repetition: a segment is its events (or its parts, one after the other), `repeats` times, the k-th
@@ -50,16 +81,21 @@ class Timeline {
 public:
   struct Segment {
     std::vector<TimelineEvent> events;
+    std::vector<SemaphoreEvent> updates; // with recordCauses
     std::vector<Segment> parts;
     uint64_t repeats = 1;
     int64_t periodPs = 0;
     uint32_t periodRuns = 0;
+
+    bool empty() const { return events.empty() && updates.empty() && parts.empty(); }
   };
   std::vector<Segment> segments;
 
   uint64_t size() const;
   /// In the order in which the simulation issued the instructions; stops when visit returns false.
   void forEach(const std::function<bool(const TimelineEvent &)> &visit) const;
+  /// With the position of the event that made it, in the order of forEach; -1: unknown.
+  void forEachUpdate(const std::function<bool(const SemaphoreEvent &, int64_t source)> &visit) const;
   /// Sorted by start time; at most `maxEvents` (0: all), the first issued.
   std::vector<TimelineEvent> expand(uint64_t maxEvents = 0) const;
 };
@@ -93,14 +129,28 @@ struct TimingResult {
   uint64_t simulatedSteps = 0;
 };
 
+/// How much faster parts of the machine are than the model says (what-if).
+struct Speedup {
+  std::array<double, isa::kNumStreams> engines = {1, 1, 1, 1, 1};
+  /// Bytes by time of DMA engines and queues.
+  double dmaRate = 1;
+  /// From trigger to first byte, and from last byte to completion.
+  double dmaLatency = 1;
+  /// From an update to the stream that waits for it.
+  double semaphores = 1;
+};
+
 struct TimingOptions {
   /// The table set loaded at the start; Any: none (a cold start).
   isa::ActivationSet initialTableSet = isa::ActivationSet::Any;
   bool recordTimeline = true;
+  /// Also record instructions of the sequencers, why each event started when it did, and changes of semaphores.
+  bool recordCauses = false;
   /// Replace repeated loop iterations by arithmetic; the result is the same.
   bool skipSteadyLoops = true;
   /// Constants other than the program's own (what-if); null: those it was loaded with.
   const target::MachineModel *model = nullptr;
+  Speedup speedup;
   /// Give up with an error after so many steps (0: no limit).
   uint64_t maxSteps = 0;
 };

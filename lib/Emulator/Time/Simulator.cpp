@@ -22,11 +22,11 @@ using isa::TensorUnit;
 // Semaphores
 // ---------------------------------------------------------------------------------------------------------------------
 
-void SemaphoreLog::add(int64_t timePs, int32_t amount, bool isWrite) {
+void SemaphoreLog::add(int64_t timePs, int32_t amount, bool isWrite, int64_t source) {
   auto position = pending_.end();
   while (position != pending_.begin() && (position - 1)->timePs > timePs)
     --position;
-  pending_.insert(position, {timePs, amount, isWrite});
+  pending_.insert(position, {timePs, amount, isWrite, source});
 }
 
 int64_t SemaphoreLog::satisfiedAt(const ResolvedWait &wait, int64_t from) const {
@@ -46,8 +46,11 @@ int64_t SemaphoreLog::satisfiedAt(const ResolvedWait &wait, int64_t from) const 
 
 void SemaphoreLog::settle(int64_t now) {
   size_t past = 0;
-  for (; past < pending_.size() && pending_[past].timePs <= now; ++past)
+  for (; past < pending_.size() && pending_[past].timePs <= now; ++past) {
     value_ = pending_[past].isWrite ? pending_[past].amount : wrap(int64_t(value_) + pending_[past].amount);
+    settledPs_ = pending_[past].timePs;
+    settledSource_ = pending_[past].source;
+  }
   pending_.erase(pending_.begin(), pending_.begin() + past);
 }
 
@@ -58,10 +61,21 @@ int32_t SemaphoreLog::finalValue() const {
   return value;
 }
 
-void SemaphoreLog::shift(int64_t timePs, int32_t amount) {
+int64_t SemaphoreLog::sourceAt(int64_t timePs) const {
+  int64_t source = settledPs_ == timePs ? settledSource_ : -1;
+  for (const Change &change : pending_)
+    if (change.timePs == timePs)
+      source = change.source;
+  return source;
+}
+
+void SemaphoreLog::shift(int64_t timePs, int32_t amount, int64_t events) {
   value_ = wrap(int64_t(value_) + amount);
+  settledPs_ += timePs;
+  settledSource_ += events;
   for (Change &change : pending_) {
     change.timePs += timePs;
+    change.source += events;
     if (change.isWrite)
       change.amount = wrap(int64_t(change.amount) + amount);
   }
@@ -89,9 +103,15 @@ void TimingSums::extrapolate(const TimingSums &earlier, const TimingSums &later,
 // Simulator
 // ---------------------------------------------------------------------------------------------------------------------
 
+static int64_t faster(int64_t timePs, double factor) { return int64_t(double(timePs) / factor); }
+
 Simulator::Simulator(const LoadedProgram &program, const ControlTrace &trace, const TimingOptions &options)
     : program_(program.impl()), model_(options.model ? *options.model : program.model()), trace_(trace),
-      options_(options), tableSet_(options.initialTableSet) {
+      options_(options), tableSet_(options.initialTableSet),
+      hopPs_(faster(model_.sync().engineToEngineSemaphorePs, options.speedup.semaphores)) {
+  resourceEvent_.fill(-1);
+  dmaEvent_.fill(-1);
+  queueEvent_.fill(-1);
   for (int s = 0; s < kNumStreams; ++s) {
     streams_[s].state.ended = program_.steps[s].empty();
     streams_[s].costs.resize(program_.steps[s].size());
@@ -116,6 +136,9 @@ const ComputeCost &Simulator::costOf(int stream, uint32_t pc) {
   if (!cached.valid || (usesPe && (cached.pe.rows != pe.rows || cached.pe.cols != pe.cols ||
                                    cached.pe.dtype != pe.dtype || cached.pe.oneZero != pe.oneZero))) {
     cached.cost = isa::computeCost(model_, isa::kStreamEngines[stream], instruction, usesPe ? &pe : nullptr);
+    if (const double factor = options_.speedup.engines[stream]; factor != 1)
+      for (int64_t *time : {&cached.cost.issuePs, &cached.cost.occupancyPs, &cached.cost.latencyPs})
+        *time = faster(*time, factor);
     cached.pe = pe;
     cached.valid = true;
   }
@@ -186,18 +209,56 @@ int64_t Simulator::engineStart(int s, ComputeCost &cost) {
   return start;
 }
 
+Simulator::Cause Simulator::sequencerCause(int s, const Step &step, int64_t time, int64_t waited) const {
+  const Stream &stream = streams_[s];
+  if (waited > 0)
+    for (int i = 0; i < step.numWaits; ++i) {
+      const int64_t semaphore = resolve(step.instruction->waits[i], stream.state).semaphore;
+      if (const int64_t source = semaphores_[semaphore].sourceAt(time); source >= 0)
+        return {TimelineEvent::Reason::Semaphore, source};
+    }
+  if (isQueued(step) && stream.slotFreePs > stream.clockPs)
+    return {TimelineEvent::Reason::Slot, stream.slotEvent};
+  const int64_t before = std::max(stream.sequencerEvent, stream.dataEvent);
+  return {before < 0 ? TimelineEvent::Reason::Start : TimelineEvent::Reason::Order, before};
+}
+
+Simulator::Cause Simulator::engineCause(int s, const Pending &pending, const ComputeCost &cost, int64_t start) const {
+  const Stream &stream = streams_[s];
+  if (pending.issuedPs == start) {
+    // The instruction before it may have been issued and not started when this one was issued.
+    if (pending.cause.reason == TimelineEvent::Reason::Order && stream.dataEvent > pending.cause.event)
+      return {TimelineEvent::Reason::Order, stream.dataEvent};
+    return pending.cause;
+  }
+  if (cost.unit != TensorUnit::None && stream.loaderPs == start)
+    return {TimelineEvent::Reason::Engine, stream.loaderEvent};
+  if (stream.enginePs == start || stream.lastStartPs == start)
+    return {TimelineEvent::Reason::Engine, stream.dataEvent};
+  for (uint32_t mask = cost.resources; mask != 0; mask &= mask - 1)
+    if (const int bit = __builtin_ctz(mask); resourcePs_[bit] == start)
+      return {TimelineEvent::Reason::Resource, resourceEvent_[bit]};
+  return pending.cause;
+}
+
 void Simulator::stepEngine(int s, int64_t start, const ComputeCost &cost) {
   Stream &stream = streams_[s];
   const Pending pending = stream.queue.front();
   stream.queue.erase(stream.queue.begin());
+  const Cause cause = engineCause(s, pending, cost, start);
+  const bool freesSlot = start > stream.slotFreePs;
   stream.slotFreePs = std::max(stream.slotFreePs, start);
   const Instruction &instruction = *program_.steps[s][pending.pc].instruction;
-  const int64_t hop = model_.sync().engineToEngineSemaphorePs;
+  const int64_t hop = hopPs_;
   if (instruction.opcode == Opcode::Nop) {
     stream.lastStartPs = start;
     stream.lastVisiblePs = std::max(stream.lastVisiblePs, start);
     endPs_ = std::max(endPs_, stream.lastVisiblePs);
-    post(pending.semaphore, instruction.update, stream.lastVisiblePs + hop);
+    const int64_t position =
+        options_.recordCauses ? recordSequencer(s, pending.pc, pending.run, start, start, pending.waitedPs, cause) : -1;
+    if (freesSlot)
+      stream.slotEvent = position;
+    post(pending.semaphore, instruction.update, stream.lastVisiblePs + hop, position);
     updateNext(s);
     return;
   }
@@ -205,6 +266,7 @@ void Simulator::stepEngine(int s, int64_t start, const ComputeCost &cost) {
   event.stream = uint8_t(s);
   event.pc = pending.pc;
   event.run = pending.run;
+  bool tableLoaded = false;
   if (cost.tableSet != isa::ActivationSet::Any && cost.tableSet != tableSet_) {
     tableSet_ = cost.tableSet;
     ++sums_.tableLoads;
@@ -212,7 +274,8 @@ void Simulator::stepEngine(int s, int64_t start, const ComputeCost &cost) {
     event.kind = TimelineEvent::Kind::TableLoad;
     event.startPs = start;
     event.endPs = start + load;
-    record(event);
+    stream.dataEvent = record(event, cause);
+    tableLoaded = true;
     start += load;
   }
   const int64_t end = start + cost.occupancyPs;
@@ -235,7 +298,14 @@ void Simulator::stepEngine(int s, int64_t start, const ComputeCost &cost) {
   event.startPs = start;
   event.endPs = end;
   event.waitPs = pending.waitedPs;
-  record(event);
+  const int64_t position = record(event, tableLoaded ? Cause{TimelineEvent::Reason::Engine, stream.dataEvent} : cause);
+  stream.dataEvent = position;
+  if (cost.unit == TensorUnit::Loader)
+    stream.loaderEvent = position;
+  if (freesSlot)
+    stream.slotEvent = position;
+  for (uint32_t mask = cost.resources; mask != 0; mask &= mask - 1)
+    resourceEvent_[__builtin_ctz(mask)] = position;
   if (instruction.opcode == Opcode::Matmul) {
     const double flops = 2.0 * instruction.tiles[1].numPartitions * instruction.tiles[0].numPartitions *
                          double(instruction.tiles[1].elementsPerPartition());
@@ -244,7 +314,7 @@ void Simulator::stepEngine(int s, int64_t start, const ComputeCost &cost) {
   if (isa::kStreamEngines[s] == Engine::Tensor)
     stream.pe.update(instruction);
   if (pending.semaphore >= 0)
-    post(pending.semaphore, instruction.update, stream.lastVisiblePs + hop);
+    post(pending.semaphore, instruction.update, stream.lastVisiblePs + hop, position);
   updateNext(s); // the queue has room
 }
 
@@ -259,13 +329,19 @@ bool Simulator::resolveUpdate(int s, const Instruction &instruction, int32_t &se
   return true;
 }
 
-void Simulator::post(int32_t index, const isa::Update &update, int64_t time, int times) {
+void Simulator::post(int32_t index, const isa::Update &update, int64_t time, int64_t source, int times, bool isDma) {
   SemaphoreLog &log = semaphores_[index];
   touched_[index] = true;
-  if (update.op == isa::UpdateOp::Write)
-    log.add(time, update.value, true);
-  else
-    log.add(time, applyUpdate(update.op, 0, update.value) * times, false);
+  const bool isWrite = update.op == isa::UpdateOp::Write;
+  const int32_t amount = isWrite ? update.value : applyUpdate(update.op, 0, update.value) * times;
+  log.add(time, amount, isWrite, source);
+  if (options_.recordCauses && options_.recordTimeline) {
+    if (timeline_.segments.empty())
+      timeline_.segments.emplace_back();
+    Timeline::Segment &segment = timeline_.segments.back();
+    segment.updates.push_back({time, amount, uint8_t(index), update.op, isDma, uint32_t(segment.events.size()),
+                               source < 0 ? 0 : uint32_t(events_ - source)});
+  }
   for (int other = 0; other < kNumStreams; ++other) {
     Stream &stream = streams_[other];
     if (stream.state.ended)
@@ -320,21 +396,23 @@ bool Simulator::stepSequencer(int s) {
   int32_t semaphore;
   if (!resolveUpdate(s, instruction, semaphore))
     return false;
+  const Cause cause = options_.recordCauses ? sequencerCause(s, step, time, waited) : Cause();
   if (isQueued(step)) {
-    stream.queue.push_back({pc, time, waited, semaphore, runOf(stream.state)});
+    stream.queue.push_back({pc, time, waited, semaphore, runOf(stream.state), cause});
     stream.clockPs = time + costOf(s, pc).issuePs;
     advance(stream.state, uint32_t(program_.steps[s].size()));
   } else if (step.kind == Step::Kind::Dma) {
-    triggerDma(s, instruction, semaphore, time);
+    triggerDma(s, instruction, semaphore, time, waited, cause);
     advance(stream.state, uint32_t(program_.steps[s].size()));
-  } else if (!control(s, step, semaphore, time)) {
+  } else if (!control(s, step, semaphore, time, waited, cause)) {
     return false;
   }
   updateNext(s);
   return bool(error_);
 }
 
-void Simulator::triggerDma(int s, const Instruction &instruction, int32_t semaphore, int64_t time) {
+void Simulator::triggerDma(int s, const Instruction &instruction, int32_t semaphore, int64_t time, int64_t waited,
+                           Cause cause) {
   Stream &stream = streams_[s];
   const auto noteSizes = [&](const isa::HbmPattern &pattern) {
     for (int i = 0; i < isa::kMaxHbmDims; ++i)
@@ -353,23 +431,43 @@ void Simulator::triggerDma(int s, const Instruction &instruction, int32_t semaph
   std::array<uint32_t, isa::kNumRegisters> registers;
   for (int i = 0; i < isa::kNumRegisters; ++i)
     registers[i] = uint32_t(stream.state.registers[i]);
-  const isa::DmaCost cost = isa::dmaCost(model_, isa::kStreamEngines[s], instruction, registers.data());
+  isa::DmaCost cost = isa::dmaCost(model_, isa::kStreamEngines[s], instruction, registers.data());
+  if (const double rate = options_.speedup.dmaRate; rate != 1) {
+    for (int64_t &busy : cost.busyPs)
+      busy = faster(busy, rate);
+    cost.queueFloorPs = faster(cost.queueFloorPs, rate);
+  }
+  if (const double latency = options_.speedup.dmaLatency; latency != 1) {
+    cost.dispatchPs = faster(cost.dispatchPs, latency);
+    cost.completionPs = faster(cost.completionPs, latency);
+  }
   stream.clockPs = time + cost.issuePs;
+  const int64_t trigger = options_.recordCauses ? recordSequencer(s, stream.state.pc, runOf(stream.state), time,
+                                                                  stream.clockPs, waited, cause)
+                                                : -1;
+  Cause startCause = {TimelineEvent::Reason::Trigger, trigger};
   int64_t begin = time;
   if (cost.generatorPs > 0) {
     // The descriptors are made on the GpSimd data path, between its instructions.
     Stream &gpsimd = streams_[isa::streamIndex(Engine::Gpsimd)];
+    if (gpsimd.enginePs > begin)
+      startCause = {TimelineEvent::Reason::Engine, gpsimd.dataEvent};
     begin = std::max(begin, gpsimd.enginePs);
     gpsimd.enginePs = begin + cost.generatorPs;
     sums_.engines[isa::streamIndex(Engine::Gpsimd)].busyPs += cost.generatorPs;
   }
   const int64_t start = std::max(begin + cost.dispatchPs, queuePs_[instruction.queue]);
+  if (queuePs_[instruction.queue] > begin + cost.dispatchPs)
+    startCause = {TimelineEvent::Reason::Queue, queueEvent_[instruction.queue]};
   queuePs_[instruction.queue] = start + std::max(cost.queueFloorPs, cost.dataPs());
   ++sums_.transfers;
   sums_.hbmReadBytes += cost.hbmReadBytes;
   sums_.hbmWriteBytes += cost.hbmWriteBytes;
   const int engines = std::min(model_.topology().dmaEnginesPerCore, isa::kMaxDmaEngines);
   int64_t last = start;
+  int64_t longestPart = -1;
+  std::array<int64_t, kDmaParts> parts;
+  parts.fill(trigger);
   // Each engine posts its own increment; one without data does so as soon as the transfer has started.
   std::array<int64_t, kDmaParts> ends;
   ends.fill(start);
@@ -391,25 +489,33 @@ void Simulator::triggerDma(int s, const Instruction &instruction, int32_t semaph
       event.startPs = first;
       event.endPs = end;
       event.bytes = cost.bytes[e];
-      record(event);
+      event.trigger = trigger < 0 ? 0 : uint8_t(events_ - trigger);
+      parts[e] = record(event, first > start ? Cause{TimelineEvent::Reason::DmaEngine, dmaEvent_[e]} : startCause);
+      dmaEvent_[e] = parts[e];
+      if (longestPart < 0 || end > last)
+        longestPart = parts[e];
       last = std::max(last, end);
     }
     ends[e] = end;
   }
+  queueEvent_[instruction.queue] = longestPart >= 0 ? longestPart : trigger;
   if (semaphore >= 0) {
-    std::sort(ends.begin(), ends.end());
+    std::array<std::pair<int64_t, int64_t>, kDmaParts> order;
+    for (int i = 0; i < kDmaParts; ++i)
+      order[i] = {ends[i], parts[i]};
+    std::sort(order.begin(), order.end());
     for (int i = 0; i < kDmaParts;) {
       int equal = 1;
-      while (i + equal < kDmaParts && ends[i + equal] == ends[i])
+      while (i + equal < kDmaParts && order[i + equal].first == order[i].first)
         ++equal;
-      post(semaphore, instruction.update, ends[i] + cost.completionPs, equal);
+      post(semaphore, instruction.update, order[i].first + cost.completionPs, order[i + equal - 1].second, equal, true);
       i += equal;
     }
   }
   endPs_ = std::max(endPs_, last + cost.completionPs);
 }
 
-bool Simulator::control(int s, const Step &step, int32_t semaphore, int64_t time) {
+bool Simulator::control(int s, const Step &step, int32_t semaphore, int64_t time, int64_t waited, Cause cause) {
   Stream &stream = streams_[s];
   const Instruction &instruction = *step.instruction;
   const uint32_t pc = stream.state.pc;
@@ -417,8 +523,10 @@ bool Simulator::control(int s, const Step &step, int32_t semaphore, int64_t time
   const int64_t end = time + costOf(s, pc).issuePs;
   stream.clockPs = end;
   endPs_ = std::max(endPs_, end);
+  const int64_t position =
+      options_.recordCauses ? recordSequencer(s, pc, runOf(stream.state), time, end, waited, cause) : -1;
   if (semaphore >= 0)
-    post(semaphore, instruction.update, end + model_.sync().engineToEngineSemaphorePs);
+    post(semaphore, instruction.update, end + hopPs_, position);
   switch (step.kind) {
   case Step::Kind::RegisterLoad: {
     int32_t value = 0;
@@ -448,7 +556,7 @@ bool Simulator::control(int s, const Step &step, int32_t semaphore, int64_t time
       isa::Update write;
       write.op = isa::UpdateOp::Write;
       write.value = 0;
-      post(index, write, end);
+      post(index, write, end, position);
     }
     advance(stream.state, length);
     return true;
@@ -496,16 +604,35 @@ bool Simulator::control(int s, const Step &step, int32_t semaphore, int64_t time
   return true;
 }
 
-void Simulator::record(const TimelineEvent &event) {
+int64_t Simulator::record(TimelineEvent event, Cause cause) {
   if (!options_.recordTimeline)
-    return;
+    return -1;
   if (timeline_.segments.empty())
     timeline_.segments.emplace_back();
+  if (options_.recordCauses && cause.event >= 0) {
+    event.reason = cause.reason;
+    event.cause = uint32_t(events_ - cause.event);
+  }
   timeline_.segments.back().events.push_back(event);
+  return events_++;
+}
+
+int64_t Simulator::recordSequencer(int s, uint32_t pc, uint32_t run, int64_t start, int64_t end, int64_t waited,
+                                   Cause cause) {
+  TimelineEvent event;
+  event.kind = TimelineEvent::Kind::Sequencer;
+  event.stream = uint8_t(s);
+  event.pc = pc;
+  event.run = run;
+  event.startPs = start;
+  event.endPs = end;
+  event.waitPs = waited;
+  event.queue = program_.steps[s][pc].instruction->queue;
+  return streams_[s].sequencerEvent = record(event, cause);
 }
 
 void Simulator::openSegment() {
-  if (options_.recordTimeline && !timeline_.segments.empty() && !timeline_.segments.back().events.empty())
+  if (options_.recordTimeline && !timeline_.segments.empty() && !timeline_.segments.back().empty())
     timeline_.segments.emplace_back();
 }
 

@@ -28,9 +28,10 @@ public:
     int64_t timePs;
     int32_t amount; // added, or the new value
     bool isWrite;
+    int64_t source; // position of the event that made it
   };
 
-  void add(int64_t timePs, int32_t amount, bool isWrite);
+  void add(int64_t timePs, int32_t amount, bool isWrite, int64_t source = -1);
   /// Earliest time >= `from` at which the wait holds, as far as is known; kNever if not.
   int64_t satisfiedAt(const ResolvedWait &wait, int64_t from) const;
   /// Changes up to `now` become part of the value.
@@ -38,12 +39,17 @@ public:
   int32_t value() const { return value_; }
   int32_t finalValue() const;
   const std::vector<Change> &pending() const { return pending_; }
-  /// Moves everything by `timePs` and all absolute values by `amount`.
-  void shift(int64_t timePs, int32_t amount);
+  /// Position of the event whose change came at `timePs`; -1 when there is none.
+  int64_t sourceAt(int64_t timePs) const;
+  /// Moves everything by `timePs`, all absolute values by `amount` and all sources by `events`.
+  void shift(int64_t timePs, int32_t amount, int64_t events);
 
 private:
   int32_t value_ = 0;
   std::vector<Change> pending_;
+  /// The latest change that became part of the value.
+  int64_t settledPs_ = -1;
+  int64_t settledSource_ = -1;
 };
 
 /// Something the path of the simulation depended on, in the order it happened. Two periods of a steady loop must agree
@@ -93,12 +99,18 @@ private:
   /// Instructions between a sequencer and its data path. Its depth on the hardware is not public (inferred).
   static constexpr size_t kQueueDepth = 16;
 
+  /// Why something could not happen earlier: position of an event, or -1.
+  struct Cause {
+    TimelineEvent::Reason reason = TimelineEvent::Reason::Start;
+    int64_t event = -1;
+  };
   struct Pending {
     uint32_t pc = 0;
     int64_t issuedPs = 0;
     int64_t waitedPs = 0;
     int32_t semaphore = -1; // of the update, registers resolved
     uint32_t run = 0;
+    Cause cause;
   };
   struct CachedCost {
     bool valid = false;
@@ -116,6 +128,9 @@ private:
     int64_t loaderPs = 0;       // the weight loader is free
     int64_t lastStartPs = 0;
     int64_t lastVisiblePs = 0;
+    /// Positions of the latest events: of the sequencer, the data path, the weight loader, and the start that freed a
+    /// place in the queue.
+    int64_t sequencerEvent = -1, dataEvent = -1, loaderEvent = -1, slotEvent = -1;
     isa::PeState pe;
     size_t traceIndex = 0;
     std::vector<CachedCost> costs;
@@ -125,9 +140,17 @@ private:
   int64_t engineStart(int stream, isa::ComputeCost &cost);
   bool stepSequencer(int stream);
   void stepEngine(int stream, int64_t startPs, const isa::ComputeCost &cost);
-  void triggerDma(int stream, const isa::Instruction &instruction, int32_t semaphore, int64_t timePs);
-  bool control(int stream, const Step &step, int32_t semaphore, int64_t timePs);
-  void post(int32_t semaphore, const isa::Update &update, int64_t timePs, int times = 1);
+  void triggerDma(int stream, const isa::Instruction &instruction, int32_t semaphore, int64_t timePs, int64_t waitedPs,
+                  Cause cause);
+  bool control(int stream, const Step &step, int32_t semaphore, int64_t timePs, int64_t waitedPs, Cause cause);
+  /// `source`: position of the event that makes the update.
+  void post(int32_t semaphore, const isa::Update &update, int64_t timePs, int64_t source, int times = 1,
+            bool isDma = false);
+  Cause sequencerCause(int stream, const Step &step, int64_t timePs, int64_t waitedPs) const;
+  Cause engineCause(int stream, const Pending &pending, const isa::ComputeCost &cost, int64_t startPs) const;
+  /// Records what a sequencer did itself; returns its position.
+  int64_t recordSequencer(int stream, uint32_t pc, uint32_t run, int64_t startPs, int64_t endPs, int64_t waitedPs,
+                          Cause cause);
   /// Checks the semaphore of an update; -1 when there is none.
   bool resolveUpdate(int stream, const isa::Instruction &instruction, int32_t &semaphore);
   /// Instructions that go to the data path: compute, and NOPs whose update follows it.
@@ -138,7 +161,8 @@ private:
   void noteWaits(int stream, const isa::Instruction &instruction, int64_t readyPs);
   bool fail(int stream, std::string message);
   const isa::ComputeCost &costOf(int stream, uint32_t pc);
-  void record(const TimelineEvent &event);
+  /// Returns the event's position in the order of issue, -1 without a timeline.
+  int64_t record(TimelineEvent event, Cause cause);
   /// What a stream takes part in now, in a program of several runs.
   uint32_t runOf(const SequencerState &state) const {
     return program_.neff->runs.empty() ? 0 : uint32_t(state.registers[isa::kRunRegister]);
@@ -161,10 +185,16 @@ private:
   std::array<int64_t, isa::kMaxDmaEngines> dmaPs_ = {};
   std::array<int64_t, 256> queuePs_ = {};
   isa::ActivationSet tableSet_;
+  int64_t hopPs_; // from an update to the streams that wait
   int64_t nowPs_ = 0;
   int64_t endPs_ = 0;
   TimingSums sums_;
   Timeline timeline_;
+  /// Events issued so far, with those of skipped iterations.
+  int64_t events_ = 0;
+  std::array<int64_t, 32> resourceEvent_;
+  std::array<int64_t, isa::kMaxDmaEngines> dmaEvent_;
+  std::array<int64_t, 256> queueEvent_;
   uint64_t steps_ = 0;
   bool notesPath_ = false;
   std::vector<PathStep> path_;

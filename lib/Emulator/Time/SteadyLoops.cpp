@@ -71,9 +71,9 @@ SteadyLoops::Snapshot SteadyLoops::take(int64_t now) const {
     snapshot.hash = (snapshot.hash ^ uint64_t(value)) * 1099511628211ull;
   snapshot.sums = sim_.sums_;
   snapshot.segment = sim_.timeline_.segments.size();
-  if (snapshot.segment > 0 && sim_.timeline_.segments.back().events.empty() &&
-      sim_.timeline_.segments.back().parts.empty())
+  if (snapshot.segment > 0 && sim_.timeline_.segments.back().empty())
     --snapshot.segment;
+  snapshot.events = sim_.events_;
   snapshot.path = sim_.path_.size();
   return snapshot;
 }
@@ -173,6 +173,12 @@ uint32_t SteadyLoops::runsBetween(const Snapshot &middle, const Snapshot &last) 
 void SteadyLoops::skip(const Snapshot &middle, const Snapshot &last, int64_t n) {
   const int64_t period = last.timePs - middle.timePs;
   const int64_t shift = n * period;
+  // Events of the last period have their like at the end of what is skipped.
+  const int64_t events = n * (last.events - middle.events);
+  const auto moveEvent = [&](int64_t &event) {
+    if (event >= middle.events)
+      event += events;
+  };
   // Only times of this period move; older ones have no influence, and a stream that has been waiting since before keeps
   // the moment it began to.
   const auto move = [&](int64_t &time) {
@@ -193,8 +199,17 @@ void SteadyLoops::skip(const Snapshot &middle, const Snapshot &last, int64_t n) 
     for (Simulator::Pending &pending : stream.queue) {
       move(pending.issuedPs);
       pending.run += uint32_t(n) * runs;
+      moveEvent(pending.cause.event);
     }
+    for (int64_t *event : {&stream.sequencerEvent, &stream.dataEvent, &stream.loaderEvent, &stream.slotEvent})
+      moveEvent(*event);
   }
+  for (int64_t &event : sim_.resourceEvent_)
+    moveEvent(event);
+  for (int64_t &event : sim_.dmaEvent_)
+    moveEvent(event);
+  for (int64_t &event : sim_.queueEvent_)
+    moveEvent(event);
   for (int64_t &time : sim_.resourcePs_)
     move(time);
   for (int64_t &time : sim_.dmaPs_)
@@ -203,7 +218,8 @@ void SteadyLoops::skip(const Snapshot &middle, const Snapshot &last, int64_t n) 
     move(time);
   for (int i = 0; i < isa::kNumSemaphores; ++i)
     if (sim_.touched_[i])
-      sim_.semaphores_[i].shift(shift, int32_t(n * (int64_t(last.semaphores[i]) - middle.semaphores[i])));
+      sim_.semaphores_[i].shift(shift, int32_t(n * (int64_t(last.semaphores[i]) - middle.semaphores[i])), events);
+  sim_.events_ += events;
   sim_.nowPs_ += shift;
   sim_.endPs_ += shift;
   sim_.sums_.extrapolate(middle.sums, last.sums, uint64_t(n));
@@ -221,13 +237,14 @@ void SteadyLoops::skip(const Snapshot &middle, const Snapshot &last, int64_t n) 
         event.endPs += period;
         event.run += runs;
       }
+      for (SemaphoreEvent &update : segment.updates)
+        update.timePs += period;
       for (Timeline::Segment &part : segment.parts)
         advance(part);
     };
     for (Timeline::Segment &part : repeated.parts)
       advance(part);
-    if (!sim_.timeline_.segments.empty() && sim_.timeline_.segments.back().events.empty() &&
-        sim_.timeline_.segments.back().parts.empty())
+    if (!sim_.timeline_.segments.empty() && sim_.timeline_.segments.back().empty())
       sim_.timeline_.segments.pop_back();
     sim_.timeline_.segments.push_back(std::move(repeated));
     sim_.timeline_.segments.emplace_back();

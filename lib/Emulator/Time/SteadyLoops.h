@@ -46,6 +46,7 @@ private:
     TimingSums sums;
     size_t segment = 0;
     size_t path = 0;
+    int64_t events = 0;
   };
   struct Tracker {
     std::vector<Snapshot> snapshots;

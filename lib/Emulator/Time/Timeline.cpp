@@ -40,6 +40,22 @@ bool visitSegment(const Timeline::Segment &segment, int64_t shift, uint32_t runs
   return true;
 }
 
+bool visitUpdates(const Timeline::Segment &segment, int64_t shift, int64_t &position,
+                  const std::function<bool(const SemaphoreEvent &, int64_t)> &visit) {
+  for (uint64_t i = 0; i < segment.repeats; ++i, shift += segment.periodPs) {
+    for (SemaphoreEvent update : segment.updates) {
+      update.timePs += shift;
+      if (!visit(update, update.source == 0 ? -1 : position + update.after - update.source))
+        return false;
+    }
+    position += int64_t(segment.events.size());
+    for (const Timeline::Segment &part : segment.parts)
+      if (!visitUpdates(part, shift, position, visit))
+        return false;
+  }
+  return true;
+}
+
 std::string percent(int64_t part, int64_t whole) { return whole > 0 ? cat(double(part) * 100.0 / double(whole)) : "0"; }
 
 std::string ns(int64_t ps) { return cat(double(ps) / 1000.0); }
@@ -56,6 +72,13 @@ uint64_t Timeline::size() const {
 void Timeline::forEach(const std::function<bool(const TimelineEvent &)> &visit) const {
   for (const Segment &segment : segments)
     if (!visitSegment(segment, 0, 0, visit))
+      return;
+}
+
+void Timeline::forEachUpdate(const std::function<bool(const SemaphoreEvent &, int64_t)> &visit) const {
+  int64_t position = 0;
+  for (const Segment &segment : segments)
+    if (!visitUpdates(segment, 0, position, visit))
       return;
 }
 

@@ -232,7 +232,7 @@ def _run_compiler(lowered: Lowered, options: BackendOptions):
         os.makedirs(compile_options["dump_phases_to"], exist_ok=True)
     compile_options["model_name"] = options.model_name
     try:
-        return _compilation.compile_graph(lowered.graph, compile_options)
+        return _compilation.compile_graph(lowered.graph, compile_options, lowered.modules)
     except Exception as error:
         if not _compilation.is_compile_error(error):
             raise

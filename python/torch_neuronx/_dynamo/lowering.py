@@ -80,10 +80,25 @@ class Lowered:
     computed: int = 0
     results: list[ResultSpec] = field(default_factory=list)
     node_names: list[str] = field(default_factory=list)
+    # Path of each node's module, for profiles.
+    modules: list[str] = field(default_factory=list)
     numbers: HostNumbers | None = None
 
     def uses_host(self) -> bool:
         return any(item.on_host for item in self.inputs) or any(item.on_host for item in self.outputs)
+
+
+def module_of(node) -> str:
+    """Path of the innermost module that a node was traced in, as in named_modules(); of a backward node, that of its
+    forward node."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    if not stack:
+        return ""
+    path = next(reversed(stack.values()))[0]
+    # Dynamo writes "L['self'].layers.0.mlp" or "L__self___layers_0".
+    path = re.sub(r"^L\['(\w+)'\]\.?", "", path)
+    path = re.sub(r"\._modules\['([^']+)'\]", r".\1", path)
+    return re.sub(r"\['?([^'\]]+)'?\]", r".\1", path).strip(".")
 
 
 def frames_of(node: Node) -> tuple[Frame, ...]:
@@ -181,6 +196,7 @@ class Lowering:
         self.placeholders: list[Node] = []
         self.device: int | None = None
         self.node_names: list[str] = []
+        self.modules: list[str] = []
         self.rng_needed = False
         self.numbers = HostNumbers(gm, self._concrete)
         self.number_values: dict[Node, Value] = {}
@@ -375,6 +391,7 @@ class Lowering:
         produced = self.builder.add_node(op, arguments, results, name=node.name)
         self.builder.add_frames(index, frames_of(node))
         self.node_names.append(node.name)
+        self.modules.append(module_of(node))
         return produced
 
     def _assert(self, node: Node) -> None:
@@ -454,6 +471,7 @@ class Lowering:
             if spec.kind == "empty":
                 spec.kind, spec.index = "tensor", lowered.computed + spec.index
         lowered.node_names = self.node_names
+        lowered.modules = self.modules
         lowered.numbers = self.numbers
         return lowered
 

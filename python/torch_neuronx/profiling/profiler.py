@@ -13,16 +13,16 @@ import tempfile
 import time
 from typing import Any
 
-from .. import _C
+from neuron_explorer import _decoder
+
+from .. import _C, _compilation
 from . import device_trace_pb2, system_trace_pb2
 from .config import NeuronConfig, NRTProfilerError, ProfileMode
 
-NTFF_MAGIC = b"ONTFF\0\0\1"
+NTFF_MAGIC = b"ONTFF\0\0\2"
 TIME_STATEMENT = (
     "device times are modelled by a software NeuronCore, not measured; fixed overhead per execution is inferred"
 )
-# Timeline events kept per program in an .ntff file.
-_MAX_TIMELINE_EVENTS = 200_000
 
 _CALLS = {
     "execution": "nrta_execute_schedule",
@@ -111,7 +111,7 @@ class NeuronProfiler:
         executions = [record for record in records if record["kind"] == "execution"]
         for device in sorted({record["device"] for record in executions}):
             trace = device_trace_pb2.DeviceTrace(
-                version=1,
+                version=2,
                 nc_idx=device,
                 session=self._sessions,
                 target=information.target,
@@ -175,28 +175,18 @@ def _execution_id(record: dict) -> int:
 
 
 def _add_timeline(trace: Any, program: Any, device: int) -> None:
-    timeline = trace.programs.add(
-        neff_hash=program.hash, label=program.label, summary_json=_C.model_summary(program, device)
-    )
-    opcodes: dict[str, int] = {}
-    events = _C.model_timeline(program, device, _MAX_TIMELINE_EVENTS)
-    for start, end, wait, kind, engine, queue, stream, pc, debug_id, size, opcode, run in events:
-        timeline.events.add(
-            start_ps=start,
-            end_ps=end,
-            wait_ps=wait,
-            kind=kind,
-            engine=engine,
-            queue=queue,
-            stream=stream,
-            pc=pc,
-            debug_id=debug_id,
-            bytes=size,
-            opcode=opcodes.setdefault(opcode, len(opcodes)),
-            run=run,
-        )
-    timeline.opcodes.extend(opcodes)
-    timeline.truncated = len(events) >= _MAX_TIMELINE_EVENTS
+    timeline = trace.programs.add()
+    try:
+        timeline.ParseFromString(_decoder.program_trace(program.neff))
+    except _decoder.ProfileError:
+        # Its path depends on data: the executions are listed, without a timeline.
+        timeline.summary_json = _C.model_summary(program, device)
+    timeline.neff_hash = program.hash
+    timeline.label = program.label
+    graph = _compilation.graph_of(program.hash)
+    if graph is not None:
+        timeline.graph_def = graph[0]
+        timeline.modules.extend(graph[1])
 
 
 def _system_trace(records: list[dict]) -> Any:

@@ -338,6 +338,52 @@ TEST(SteadyLoops, SkippingChangesNothing) {
   EXPECT_LT(simulated, total / 3) << simulated << " of " << total;
 }
 
+TEST(SteadyLoops, SkippingKeepsCausesAndUpdates) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    ProgramTester tester = randomPipeline(seed, 150, 1);
+    TimingOptions full, skipping;
+    full.skipSteadyLoops = false;
+    full.recordCauses = skipping.recordCauses = true;
+    const TimingResult a = simulate(tester, full), b = simulate(tester, skipping);
+    std::vector<TimelineEvent> x, y;
+    a.timeline.forEach([&](const TimelineEvent &event) { return x.push_back(event), true; });
+    b.timeline.forEach([&](const TimelineEvent &event) { return y.push_back(event), true; });
+    ASSERT_EQ(x.size(), y.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_EQ(x[i].startPs, y[i].startPs) << seed << " " << i;
+      ASSERT_EQ(x[i].kind, y[i].kind);
+      ASSERT_EQ(x[i].reason, y[i].reason) << seed << " " << i;
+      ASSERT_EQ(x[i].cause, y[i].cause) << seed << " " << i;
+      ASSERT_EQ(x[i].trigger, y[i].trigger);
+      ASSERT_LE(y[i].cause, i);
+      if (y[i].cause != 0) { // nothing starts before what it waited for
+        ASSERT_LE(y[i - y[i].cause].startPs, y[i].startPs) << seed << " " << i;
+      }
+    }
+    std::vector<SemaphoreEvent> u, v;
+    std::vector<int64_t> sources;
+    a.timeline.forEachUpdate([&](const SemaphoreEvent &update, int64_t source) {
+      u.push_back(update);
+      sources.push_back(source);
+      return true;
+    });
+    b.timeline.forEachUpdate([&](const SemaphoreEvent &update, int64_t source) {
+      EXPECT_EQ(source, sources[v.size()]);
+      if (source >= 0) { // an update becomes visible after its instruction has started
+        EXPECT_LT(y[size_t(source)].startPs, update.timePs);
+      }
+      v.push_back(update);
+      return true;
+    });
+    ASSERT_EQ(u.size(), v.size());
+    ASSERT_FALSE(u.empty());
+    for (size_t i = 0; i < u.size(); ++i) {
+      ASSERT_EQ(u[i].timePs, v[i].timePs);
+      ASSERT_EQ(u[i].semaphore, v[i].semaphore);
+    }
+  }
+}
+
 TEST(SteadyLoops, NestedLoopsAreSkippedToo) {
   uint64_t simulated = 0, total = 0;
   for (uint64_t seed = 100; seed < 115; ++seed) {

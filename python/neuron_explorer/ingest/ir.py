@@ -1,0 +1,119 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""The text of the program at each phase, by compiling the captured graph once more."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import sys
+import tempfile
+from typing import Any
+
+_MAX_TEXT_BYTES = 8 << 20
+_LOCATION = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
+_REFERENCE = re.compile(r"loc\((#loc\d*)\)")
+_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"(?=[\]\(,)\s]|$)')
+
+
+def load_compiler() -> Any | None:
+    """torch_neuronx._compiler without importing torch_neuronx, which needs PyTorch."""
+    name = "torch_neuronx._compiler"
+    if name in sys.modules:
+        return sys.modules[name]
+    package = importlib.util.find_spec("torch_neuronx")
+    for folder in package.submodule_search_locations or [] if package else []:
+        for path in sorted(pathlib.Path(folder).glob("_compiler*.so")):
+            specification = importlib.util.spec_from_file_location(name, path)
+            if specification is None or specification.loader is None:
+                continue
+            module = importlib.util.module_from_spec(specification)
+            try:
+                specification.loader.exec_module(module)
+            except ImportError:
+                continue
+            sys.modules[name] = module
+            return module
+    return None
+
+
+def write_phases(data: Any) -> None:
+    graph = data.profile.graph_def
+    if not graph:
+        return
+    compiler = load_compiler()
+    if compiler is None:
+        data.warnings.append(("phases", "the compiler is not installed: the program's phases are left out"))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"target": data.machine["target"], "dump_phases_to": folder}
+        try:
+            compiler.compile(graph, json.dumps(options))
+        except Exception as error:  # what does not compile any more must not lose the profile
+            data.warnings.append(("phases", f"the captured graph could not be compiled again: {error}"))
+        phases = _read(folder)
+    if not phases:
+        return
+    data.write(
+        "IrPhase",
+        {
+            "phase": [name for name, _ in phases],
+            "text": [text for _, text in phases],
+            "order": list(range(len(phases))),
+        },
+    )
+    nodes = {node.name: node.index for node in data.statics.nodes}
+    rows: dict[str, list] = {"phase": [], "line": [], "node_id": []}
+    for name, text in phases:
+        for line, node in node_lines(text, nodes):
+            rows["phase"].append(name)
+            rows["line"].append(line)
+            rows["node_id"].append(node)
+    data.write("IrLocation", rows)
+
+
+def _read(folder: str) -> list[tuple[str, str]]:
+    phases = []
+    for root, _, files in os.walk(folder):
+        for file in files:
+            path = pathlib.Path(root) / file
+            if path.suffix != ".mlir" or path.stat().st_size > _MAX_TEXT_BYTES:
+                continue
+            phases.append((path.name, path.stem, path.read_text(errors="replace")))
+    # File names begin with the position of the phase.
+    return [(re.sub(r"^\d+[-_.]?", "", stem), text) for _, stem, text in sorted(phases)]
+
+
+def node_lines(text: str, nodes: dict[str, int]) -> list[tuple[int, int]]:
+    """(line, node) for every line whose location names a node of the graph."""
+    definitions: dict[str, str] = {}
+    lines = text.splitlines()
+    for line in lines:
+        if match := _LOCATION.match(line):
+            definitions[match[1]] = match[2]
+    names: dict[str, frozenset[int]] = {}
+
+    def resolve(alias: str, depth: int = 0) -> frozenset[int]:
+        if alias not in names and depth < 64:
+            body = definitions.get(alias, "")
+            found = {nodes[name] for name in _NAME.findall(body) if name in nodes}
+            # Only the parts of a fusion and what a name wraps are the operation's own; call sites are frames.
+            if body.startswith(("fused", "#")) or not found:
+                for inner in re.findall(r"#loc\d*", body) if not body.startswith(('"', "callsite")) else []:
+                    found |= resolve(inner, depth + 1)
+            names[alias] = frozenset(found)
+        return names.get(alias, frozenset())
+
+    result = []
+    for number, line in enumerate(lines, 1):
+        if line.startswith("#loc"):
+            continue
+        found: set[int] = set()
+        for alias in _REFERENCE.findall(line):
+            found |= resolve(alias)
+        result += [(number, node) for node in sorted(found)]
+    return result

@@ -1,0 +1,4 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""Metrics of profiles."""

@@ -1,0 +1,281 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""From the files of a capture to tables, and what the tables say about the program."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import duckdb
+import pytest
+from neuron_explorer import _decoder, ingest, schema
+from neuron_explorer.ingest.session import IngestError
+
+
+def sql(folder: pathlib.Path, query: str) -> list[tuple]:
+    """Names of tables in braces are Parquet files of the folder."""
+    for table in schema.tables():
+        query = query.replace("{" + table + "}", f"'{folder}/{table}.parquet'")
+    return duckdb.sql(query).fetchall()
+
+
+def test_all_tables_follow_the_schema(profile, device):
+    for folder in (profile, device):
+        for file in folder.glob("*.parquet"):
+            columns = [row[0] for row in duckdb.sql(f"DESCRIBE SELECT * FROM '{file}'").fetchall()]
+            assert columns == [column.name for column in schema.tables()[file.stem].columns], file.stem
+    description = json.loads((profile / "profile.json").read_text())
+    assert description["kind"] == "system" and description["warnings"] == []
+    assert sorted(description["device_profiles"]) == sorted(path.name for path in (profile / "device").iterdir())
+
+
+def test_data_paths_execute_one_instruction_at_a_time(device):
+    overlaps = sql(
+        device,
+        """SELECT count(*) FROM (SELECT start_ts < lag(end_ts) OVER (PARTITION BY timeline_track ORDER BY start_ts)
+        AS bad FROM {Instruction} WHERE NOT contains(timeline_track, 'sequencer')) WHERE bad""",
+    )
+    assert overlaps == [(0,)]
+    assert sql(device, "SELECT min(start_ts) >= 0, max(end_ts) <= (SELECT total_time * 1e9 + 1 FROM {Summary}) FROM {Instruction}") == [
+        (True, True)
+    ]
+
+
+def test_provenance_reaches_module_operator_and_line(device):
+    rows = sql(
+        device,
+        """SELECT DISTINCT layer, hlo_name, nki_source_location, stack_frame_ids FROM {Instruction}
+        WHERE opcode = 'MATMUL' AND tensor_instruction_type = 'MATMUL'""",
+    )
+    assert rows
+    for layer, operation, location, frames in rows:
+        assert layer.split(".")[-1] in ("up", "down"), layer
+        assert "mm" in operation or "matmul" in operation or "linear" in operation
+        assert location.split(":")[0].endswith(".py") and frames
+    (source,) = sql(device, "SELECT text FROM {SourceFile} WHERE contains(path, 'step.py')")
+    lines = source[0].splitlines()
+    located = sql(device, "SELECT DISTINCT nki_source_location FROM {Instruction} WHERE contains(nki_source_location, 'step.py')")
+    assert any("rms norm" in lines[int(location.rsplit(":", 1)[1]) - 1] for (location,) in located)
+    # And from the line back: every location of a row is a frame of the tables.
+    missing = sql(
+        device,
+        """SELECT count(*) FROM (SELECT DISTINCT unnest(string_split(stack_frame_ids, ',')) AS id FROM {Instruction}
+        WHERE stack_frame_ids IS NOT NULL) WHERE id NOT IN (SELECT id FROM {StackFrame})""",
+    )
+    assert missing == [(0,)]
+
+
+def test_framework_tree_adds_up(device):
+    nodes = sql(device, "SELECT id, node_name, parent_name, children_ids, hbm_read_bytes, vector_engine_instruction_count FROM {FrameworkNode}")
+    by_id = {row[0]: row for row in nodes}
+    names = {row[1] for row in nodes}
+    assert any(name.endswith("/0/up") or "/0/up/" in name for name in names), sorted(names)[:20]
+    for _, _, parent, children, read, count in nodes:
+        assert parent == "" or parent in names
+        inner = [by_id[child] for child in json.loads(children)]
+        if inner:
+            assert read == sum(child[4] for child in inner)
+            assert count == sum(child[5] for child in inner)
+    assert nodes[0][4] == sql(device, "SELECT hbm_read_bytes FROM {Summary}")[0][0]
+
+
+def test_bytes_agree_between_tables(device):
+    ((read, written, total),) = sql(
+        device,
+        """SELECT sum(transfer_bytes) FILTER (read_num_sbuf_partitions = 0),
+        sum(transfer_bytes) FILTER (write_num_sbuf_partitions = 0), sum(transfer_bytes) FROM {DmaPacketAggregated}""",
+    )
+    ((summary_read, summary_written, summary_total, moved),) = sql(
+        device,
+        """SELECT hbm_read_bytes, hbm_write_bytes, dma_transfer_total_bytes,
+        (SELECT max(total_transfer_bytes) FROM {DmaUsage}) FROM {Summary}""",
+    )
+    assert (read, written, total) == (summary_read, summary_written, summary_total)
+    assert abs(moved - total) <= 1
+    (triggered,) = sql(device, "SELECT sum(hbm_read_bytes), sum(hbm_write_bytes) FROM {Instruction}")
+    assert triggered == (read, written)
+
+
+def test_flops_of_the_graph_and_of_the_machine(device):
+    ((model, hardware, transposed),) = sql(device, "SELECT model_flops, hardware_flops, transpose_flops FROM {Summary}")
+    # Two blocks of 128 x 256 x 512, up and down.
+    assert model == 2 * 2 * 2 * 128 * 256 * 512
+    assert hardware - transposed == model
+
+
+def test_critical_path_covers_the_time(device):
+    ((first, covered, last),) = sql(device, "SELECT min(start_ts), sum(duration_ns), max(end_ts) FROM {CriticalPath}")
+    ((end,),) = sql(device, "SELECT greatest((SELECT max(end_ts) FROM {Instruction}), (SELECT max(end_ts) FROM {DmaPacketAggregated}))")
+    assert first == 0 and last == end and covered == end
+    gaps = sql(
+        device,
+        "SELECT count(*) FROM (SELECT start_ts - lag(end_ts) OVER (ORDER BY step) AS gap FROM {CriticalPath}) WHERE gap <> 0",
+    )
+    assert gaps == [(0,)]
+    # Every step names a row that exists and starts there.
+    wrong = sql(
+        device,
+        """SELECT count(*) FROM {CriticalPath} p LEFT JOIN {Instruction} i ON p."table" = 'Instruction' AND p.row_id = i.id
+        LEFT JOIN {DmaPacketAggregated} d ON p."table" <> 'Instruction' AND p.row_id = d.id
+        WHERE coalesce(i.start_ts, d.start_ts) <> p.start_ts OR coalesce(i.id, d.id) IS NULL""",
+    )
+    assert wrong == [(0,)]
+
+
+def test_edges_go_forward(device):
+    wrong = sql(
+        device,
+        """SELECT count(*) FROM {Flow} f JOIN {Instruction} a ON f.in_table = 'Instruction' AND f.in_id = a.id
+        JOIN {Instruction} b ON f.out_table = 'Instruction' AND f.out_id = b.id WHERE b.start_ts < a.start_ts""",
+    )
+    assert wrong == [(0,)]
+    assert sql(device, "SELECT count(*) > 0 FROM {Flow} WHERE dependency_type = 'semaphore'") == [(True,)]
+
+
+def test_what_if_never_gets_slower_and_dma_helps(device):
+    scenarios = dict(sql(device, "SELECT scenario, speedup FROM {WhatIf}"))
+    assert scenarios["engines and DMA twice as fast"] > 1.05
+    assert all(speedup > 0.95 for speedup in scenarios.values()), scenarios
+
+
+def test_semaphores_add_up(device):
+    negative = sql(device, "SELECT count(*) FROM {SemaphoreUpdate} WHERE value < 0")
+    assert negative == [(0,)]
+    ordered = sql(
+        device, "SELECT count(*) FROM (SELECT timestamp < lag(timestamp) OVER (ORDER BY row_id) AS bad FROM {SemaphoreUpdate}) WHERE bad IS NULL"
+    )
+    assert ordered == [(1,)]
+
+
+def test_on_chip_memory_is_used_and_fits(device):
+    ((used, most),) = sql(device, "SELECT max(avg_util_percent), max(partition_0_util_percent) FROM {SbufUsage}")
+    assert 0 < used <= 1 and most <= 1
+    ((psum,),) = sql(device, "SELECT max(avg_util_percent) FROM {PsumUsage}")
+    assert 0 < psum <= 1
+    assert sql(device, "SELECT count(*) FROM {SbufAllocation} WHERE end_ts < start_ts OR end_address <= start_address") == [(0,)]
+
+
+def test_phases_are_linked_to_nodes(device):
+    phases = [row[0] for row in sql(device, 'SELECT phase FROM {IrPhase} ORDER BY "order"')]
+    assert phases[0].startswith("import") and any("schedule" in phase for phase in phases), phases
+    assert sql(device, "SELECT count(DISTINCT node_id) > 3 FROM {IrLocation}") == [(True,)]
+
+
+def test_chain_from_operator_to_device(profile):
+    """Framework dispatch -> framework stream -> runtime -> hardware: three edges."""
+    rows = sql(
+        profile,
+        """SELECT a.name, b.framework_stream_id, c.name, d.name, d.extra_attributes_json
+        FROM {SystemProfileEvents} a JOIN {Flow} x ON x.in_id = a.id JOIN {SystemProfileEvents} b ON x.out_id = b.id
+        JOIN {Flow} y ON y.in_id = b.id JOIN {SystemProfileEvents} c ON y.out_id = c.id
+        JOIN {Flow} z ON z.in_id = c.id JOIN {SystemProfileEvents} d ON z.out_id = d.id
+        WHERE a.name LIKE 'aten::%' AND d.name = 'nc_exec_running'""",
+    )
+    assert {"aten::mul", "aten::add"} <= {row[0] for row in rows}
+    for _, stream, call, _, extra in rows:
+        assert stream is not None and call == "nrta_execute_schedule"
+        name = json.loads(extra)["device_profile_name"]
+        assert (profile / "device" / name / "Instruction.parquet").exists()
+
+
+def test_samples_and_device_memory(profile):
+    assert sql(profile, "SELECT min(util_percent) >= 0 FROM {CpuUsage}") == [(True,)]
+    assert sql(profile, "SELECT min(used_bytes) > 0, max(used_percent) < 1.0 FROM {HostMemUsage}") == [(True, True)]
+    assert sql(profile, "SELECT max(total_bytes) > 0 FROM {SystemProfileHbmUsage}") == [(True,)]
+
+
+def test_filters(capture, tmp_path):
+    filters = ingest.Filters(event_types=["hardware", "^nc_exec_running"], device=False)
+    folder = ingest.ingest_session(capture, tmp_path / "filtered", filters=filters)
+    names = dict(sql(folder, "SELECT name, count(*) FROM {SystemProfileEvents} WHERE trace_event_source = 'neuron_hw' GROUP BY 1"))
+    assert "nc_exec_running" not in names
+    assert sql(folder, "SELECT count(*) FROM {SystemProfileEvents} WHERE trace_event_source = 'neuron_rt'") == [(0,)]
+    assert not (folder / "device").exists()
+
+
+def test_pair(pair, tmp_path):
+    folder = ingest.ingest_pair(*pair, tmp_path / "pair")
+    assert json.loads((folder / "profile.json").read_text())["kind"] == "device"
+    (device,) = (folder / "device").iterdir()
+    assert schema.rows_of(device, "Instruction") > 100
+
+
+def test_mismatched_pair_is_refused(capture, pair, tmp_path):
+    trace = tmp_path / "other.ntff"
+    small = min(capture.glob("*.neff"), key=lambda path: path.stat().st_size)
+    _, other = _decoder.execute(small.read_bytes(), {})
+    trace.write_bytes(other)
+    with pytest.raises(IngestError, match="do not belong together.*use the pair with the same number"):
+        ingest.ingest_pair(pair[0], trace, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda content: b"", "empty file"),
+        (lambda content: content[: len(content) // 2], "truncated or damaged"),
+        (lambda content: b"\x7fELF" + content, "another format"),
+        (lambda content: content[:7] + b"\x09" + content[8:], "expected a device trace of version 2 but got 9"),
+    ],
+)
+def test_damaged_traces_are_explained(pair, tmp_path, damage, message):
+    trace = tmp_path / "damaged.ntff"
+    trace.write_bytes(damage(pair[1].read_bytes()))
+    with pytest.raises(IngestError, match=message):
+        ingest.ingest_pair(pair[0], trace, tmp_path / "out")
+
+
+def test_damaged_neff_is_explained(pair, tmp_path):
+    neff = tmp_path / "damaged.neff"
+    neff.write_bytes(pair[0].read_bytes()[:2000])
+    with pytest.raises(IngestError, match="NEFF"):
+        ingest.ingest_pair(neff, pair[1], tmp_path / "out")
+
+
+def test_folders_that_are_no_captures(tmp_path):
+    with pytest.raises(IngestError, match="does not exist"):
+        ingest.ingest_session(tmp_path / "nowhere", tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(IngestError, match="an empty folder"):
+        ingest.ingest_session(tmp_path / "empty", tmp_path / "out")
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "ntrace.pb").write_bytes(b"\xff" * 100)
+    with pytest.raises(IngestError, match="ntrace.pb is not a file of this project"):
+        ingest.ingest_session(tmp_path / "foreign", tmp_path / "out")
+
+
+def test_missing_neff_is_a_warning(capture, tmp_path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in capture.iterdir():
+        if file.suffix != ".neff":
+            (copy / file.name).write_bytes(file.read_bytes())
+    folder = ingest.ingest_session(copy, tmp_path / "out")
+    warnings = json.loads((folder / "profile.json").read_text())["warnings"]
+    assert any("is missing: its device profile is left out" in text for text in warnings)
+
+
+def test_random_damage_is_an_error_and_never_a_crash(pair, tmp_path):
+    """Flipped bytes and cut ends of both files: either the tables are written or the error is one of ours."""
+    import random
+
+    neff, trace = (path.read_bytes() for path in pair)
+    generator = random.Random(7)
+    outcomes = {"read": 0, "refused": 0}
+    for round_number in range(60):
+        data = bytearray(trace if round_number % 3 else neff)
+        for _ in range(generator.randint(1, 4)):
+            data[generator.randrange(len(data))] = generator.randrange(256)
+        if round_number % 5 == 0:
+            del data[generator.randrange(len(data)) :]
+        damaged = (neff, bytes(data)) if round_number % 3 else (bytes(data), trace)
+        try:
+            decoded = _decoder.DeviceProfile(*damaged)
+            decoded.instructions(), decoded.updates(), decoded.critical_path(), decoded.allocations("sbuf")
+            outcomes["read"] += 1
+        except _decoder.ProfileError:
+            outcomes["refused"] += 1
+    assert outcomes["refused"] > 10, outcomes
