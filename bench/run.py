@@ -15,6 +15,8 @@ Sections:
   model     backend time of whole tiny models against Inductor's; time and bytes of many layers against few
   forward   wall time of the emulated forward of models against eager mode on the CPU, both on two threads
   run       wall time of the emulation on one host thread against eager mode on the CPU, also on one thread
+  profile   cost of a RUNTIME capture against stock torch.profiler, of exporting one, of reading 10^7 events (these two
+            against the time and memory that they may take)
   calls     what the caller of an eager operator and of a compiled function waits for
   explorer  first paint and frame times of the Explorer in headless Chromium, sizes of its app and of its HTML file
 
@@ -48,8 +50,9 @@ SECTIONS = (
     "run",
     "calls",
     "explorer",
+    "profile",
 )
-TURNS = {"compile": 3, "scaling": 31, "operators": 5, "model": 7, "forward": 9, "run": 7, "calls": 25}
+TURNS = {"compile": 3, "scaling": 31, "operators": 5, "model": 7, "forward": 9, "run": 7, "calls": 25, "profile": 9}
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -107,6 +110,10 @@ def measure(sections: set[str], turns: int | None):
         from running import run_rows
 
         yield from run_rows(turns or TURNS["run"])
+    if "profile" in sections:
+        from profiling import profiling_rows
+
+        yield from profiling_rows(turns or TURNS["profile"])
     if "compile" in sections:
         from compiling import compile_rows
 

@@ -41,10 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     from ._decoder import ProfileError
     from .ingest import IngestError
+    from .profiles import ProfileError as StoreError
 
     try:
         return options.run(options)
-    except (IngestError, ProfileError, FileNotFoundError, FileExistsError, PermissionError) as error:
+    except (IngestError, ProfileError, StoreError, OSError) as error:
         print(f"neuron-explorer: error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -68,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     recommend.add_argument("--nki-source-root", action="append", default=[], metavar="DIR")
     recommend.set_defaults(run=_recommend)
     compare = commands.add_parser("compare", help="compare device profiles; the first is the base")
-    compare.add_argument("profiles", nargs="+", metavar="PROFILE", help="name in the data folder, or folder of a profile")
+    compare.add_argument(
+        "profiles", nargs="+", metavar="PROFILE", help="name in the data folder, or folder of a profile"
+    )
     compare.add_argument("--data-path", default=DEFAULT_DATA, metavar="DIR")
     compare.add_argument("--json", action="store_true", help="print JSON")
     compare.set_defaults(run=_compare)
@@ -84,7 +87,9 @@ def _add_view(commands: Any) -> None:
     view = commands.add_parser("view", help="process a capture, and show or export it")
     view.add_argument("-d", "--session-dir", type=pathlib.Path, metavar="DIR", help="folder of a capture")
     _add_pair(view, required=False)
-    view.add_argument("--data-path", default=DEFAULT_DATA, metavar="DIR", help="where profiles are (default: %(default)s)")
+    view.add_argument(
+        "--data-path", default=DEFAULT_DATA, metavar="DIR", help="where profiles are (default: %(default)s)"
+    )
     view.add_argument("--output-format", choices=FORMATS, default="parquet", help="default: %(default)s")
     view.add_argument("--output-file", type=pathlib.Path, help="file or folder of the export")
     view.add_argument("--profile", metavar="NAME", help="export or show this profile of the data folder")
@@ -97,7 +102,9 @@ def _add_view(commands: Any) -> None:
     view.add_argument("--ignore-device-profile", action="store_true", help="system tables only")
     view.add_argument("--ignore-system-profile", action="store_true", help="device profiles only")
     view.add_argument("--system-trace-filter-neuron-core", metavar="LIST", help="for example 0,2-3")
-    view.add_argument("--system-trace-filter-event-type", metavar="LIST", help="names, hardware, software; ^ leaves out")
+    view.add_argument(
+        "--system-trace-filter-event-type", metavar="LIST", help="names, hardware, software; ^ leaves out"
+    )
     view.add_argument("--system-trace-filter-instance-id", metavar="LIST")
     view.add_argument("--system-trace-primary-group", default="instance_id,process_id", metavar="LIST")
     view.add_argument("--system-trace-secondary-group", default="worker_gid,lnc_idx,thread_id", metavar="LIST")
@@ -116,18 +123,24 @@ def _add_capture(commands: Any) -> None:
     capture.add_argument("--ignore-exec-errors", action="store_true")
     capture.add_argument("--disable-profile", action="store_true", help="execute only")
     capture.add_argument("--save-output", action="store_true", help="write each output as raw bytes")
-    capture.add_argument("--save-output-npy", action="store_true", help="write each output as .npy where numpy has its type")
-    capture.add_argument("--check-output-determinism", action="store_true", help="compare the outputs of all executions")
+    capture.add_argument(
+        "--save-output-npy", action="store_true", help="write each output as .npy where numpy has its type"
+    )
+    capture.add_argument(
+        "--check-output-determinism", action="store_true", help="compare the outputs of all executions"
+    )
     capture.set_defaults(run=_capture)
 
 
 def parse_cores(text: str) -> set[int]:
     """ "0,2-3" as {0, 2, 3}."""
+    from .ingest import IngestError
+
     cores: set[int] = set()
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
         if not first.isdigit() or (last and not last.isdigit()):
-            raise FileNotFoundError(f"expected cores as in '0,2-3' but got {text!r}")
+            raise IngestError(f"expected cores as in '0,2-3' but got {text!r}")
         cores.update(range(int(first), int(last or first) + 1))
     return cores
 
@@ -151,16 +164,18 @@ def _profile_folder(options: argparse.Namespace, name: str) -> pathlib.Path:
 
 
 def _ingest(options: argparse.Namespace) -> pathlib.Path:
-    from .ingest import Filters, ingest_pair, ingest_session, safe_name
+    from .ingest import Filters, ingest_pair, ingest_session
+    from .profiles import checked_name, suggested_name
 
     roots = [*options.framework_source_root, *options.nki_source_root]
     source = options.session_dir or options.neff_path
-    name = options.display_name or safe_name(source.resolve().stem if options.neff_path else source.resolve().name)
-    if name != safe_name(name):
-        raise FileNotFoundError(f"expected a display name of letters, digits, '_', '.' and '-' but got {name!r}")
+    name = options.display_name or suggested_name(source.resolve().stem if options.neff_path else source.resolve().name)
+    checked_name(name)
     folder = _profile_folder(options, name)
     if folder.exists() and not options.force:
-        raise FileExistsError(f"the profile {name} exists in {folder.parent}: choose another --display-name or use --force")
+        raise FileExistsError(
+            f"the profile {name} exists in {folder.parent}: choose another --display-name or use --force"
+        )
     folder.parent.mkdir(parents=True, exist_ok=True)
     progress = _Progress(options.verbose)
     if options.session_dir is not None:
@@ -177,10 +192,10 @@ def _ingest(options: argparse.Namespace) -> pathlib.Path:
             device=not options.ignore_device_profile,
             system=not options.ignore_system_profile,
         )
-        return ingest_session(
-            options.session_dir, folder, filters=filters, source_roots=roots, progress=progress
-        )
-    return ingest_pair(options.neff_path, options.session_file, folder, name=name, source_roots=roots, progress=progress)
+        return ingest_session(options.session_dir, folder, filters=filters, source_roots=roots, progress=progress)
+    return ingest_pair(
+        options.neff_path, options.session_file, folder, name=name, source_roots=roots, progress=progress
+    )
 
 
 def _view(options: argparse.Namespace) -> int:
@@ -211,7 +226,7 @@ def _view(options: argparse.Namespace) -> int:
 
     data = pathlib.Path(options.data_path).expanduser()
     data.mkdir(parents=True, exist_ok=True)
-    server.serve(data, port=options.port, open_profile=folder.name if folder else None)
+    server.serve(data, port=options.port, profile=folder.name if folder else None, verbose=options.verbose)
     return 0
 
 

@@ -40,7 +40,9 @@ def compare(devices: list[pathlib.Path]) -> dict[str, Any]:
     kernels = [
         {row["kernel_name"]: row["ns"] for row in rows(device, "KernelRoofline", _KERNELS)} for device in devices
     ]
-    operators = [{row["name"]: row["ns"] for row in rows(device, "FrameworkInstruction", _OPERATORS)} for device in devices]
+    operators = [
+        {row["name"]: row["ns"] for row in rows(device, "FrameworkInstruction", _OPERATORS)} for device in devices
+    ]
     return {
         "profiles": [device.name for device in devices],
         "metrics": _side_by_side([{name: summary.get(name) for name in _METRICS} for summary in summaries]),
@@ -51,7 +53,8 @@ def compare(devices: list[pathlib.Path]) -> dict[str, Any]:
 
 _KERNELS = "SELECT kernel_name, sum(end_ts - start_ts) AS ns FROM {} GROUP BY kernel_name ORDER BY ns DESC"
 _OPERATORS = (
-    "SELECT split_part(framework_name, '/', -1) AS name, sum(end_ts - start_ts) AS ns FROM {} GROUP BY ALL ORDER BY ns DESC"
+    "SELECT split_part(framework_name, '/', -1) AS name, sum(end_ts - start_ts) AS ns "
+    "FROM {} GROUP BY ALL ORDER BY ns DESC"
 )
 
 
@@ -72,7 +75,11 @@ def as_text(comparison: dict[str, Any]) -> str:
         if not comparison[key]:
             continue
         lines.append("")
-        lines.append(f"{title:44}" + "".join(f"{f'profile {i}':>16}" for i in range(len(comparison["profiles"]))) + f"{'ratio':>9}")
+        lines.append(
+            f"{title:44}"
+            + "".join(f"{f'profile {i}':>16}" for i in range(len(comparison["profiles"])))
+            + f"{'ratio':>9}"
+        )
         for row in comparison[key]:
             values = "".join(f"{_number(value):>16}" for value in row["values"])
             ratios = "".join(f"{'' if ratio is None else f'{ratio:.3f}':>9}" for ratio in row["ratios"][1:])

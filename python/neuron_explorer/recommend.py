@@ -36,7 +36,12 @@ def recommend(device: pathlib.Path) -> str:
     )
     if path:
         whole = max(1, rows(device, "CriticalPath", "SELECT sum(duration_ns) AS ns FROM {}")[0]["ns"])
-        lines += ["## What sets the time", "", "| kernel | on | after | steps | time | share |", "|---|---|---|---|---|---|"]
+        lines += [
+            "## What sets the time",
+            "",
+            "| kernel | on | after | steps | time | share |",
+            "|---|---|---|---|---|---|",
+        ]
         lines += [
             f"| {row['kernel']} | {row['engine']} | {row['wait_reason']} | {row['steps']} | {row['ns'] / 1000:.2f} us "
             f"| {100 * row['ns'] / whole:.1f} % |"

@@ -344,9 +344,7 @@ def _write_sums(
         active["pcore_idx"].append(numpy.zeros(len(begins), numpy.int64))
         active["duration_ns"].append(ends - begins)
         busy[engine_name] = int((last - first).sum())
-    write(
-        "ActiveTime", {key: value if key == "engine" else numpy.concatenate(value) for key, value in active.items()}
-    )
+    write("ActiveTime", {key: value if key == "engine" else numpy.concatenate(value) for key, value in active.items()})
     width = total // max(len(leaves), 1)
     interval = {}
     for index, node in enumerate(leaves):
@@ -385,9 +383,7 @@ def _write_sums(
             "end_ts": [(i + 2) * width for i in range(0, len(leaves), 2)],
             "flops": [(1 + i % 7) * width * 8000 for i in range(0, len(leaves), 2)],
             "hbm_bytes": [width * (40 + 30 * (i % 5)) for i in range(0, len(leaves), 2)],
-            "arithmetic_intensity": [
-                (1 + i % 7) * 8000 / (40 + 30 * (i % 5)) for i in range(0, len(leaves), 2)
-            ],
+            "arithmetic_intensity": [(1 + i % 7) * 8000 / (40 + 30 * (i % 5)) for i in range(0, len(leaves), 2)],
             "flops_per_second": [(1 + i % 7) * 4000e9 for i in range(0, len(leaves), 2)],
             "limiter": [("Tensor", "DMA", "Vector")[i // 2 % 3] for i in range(0, len(leaves), 2)],
         },
@@ -569,8 +565,7 @@ def write_system_profile(folder: pathlib.Path, launches: int, seed: int = 0) -> 
     operators = ["aten::mul.Tensor", "aten::add.Tensor", "aten::mm", "aten::mean", "aten::rsqrt"]
     names: list[str] = []
     columns: dict[str, list] = {
-        key: []
-        for key in ("start_ts", "end_ts", "trace_event_source", "thread_id", "nc_idx", "pcore_idx", "flow_id")
+        key: [] for key in ("start_ts", "end_ts", "trace_event_source", "thread_id", "nc_idx", "pcore_idx", "flow_id")
     }
     flows: list[tuple[int, int]] = []
     device_free = [origin, origin]

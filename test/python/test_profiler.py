@@ -343,7 +343,7 @@ def test_session_folder(tmp_path, data):
     trace = device_trace_pb2.DeviceTrace.FromString(content[len(NTFF_MAGIC) :])
     assert len(trace.executions) == 6
     assert {item.neff_hash for item in trace.executions} == {item.hash for item in information.neffs}
-    assert all(program.events for program in trace.programs)
+    assert all(program.segments for program in trace.programs)
     system = system_trace_pb2.SystemTrace.FromString(open(f"{folder}/ntrace.pb", "rb").read())
     running = [event for event in system.events if event.name == "nc_exec_running"]
     assert len(running) == 6 and all(event.time_source == system_trace_pb2.MODELLED for event in running)

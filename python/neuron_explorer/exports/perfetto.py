@@ -40,7 +40,15 @@ class Trace:
         return track
 
     def slices(
-        self, parent: int, name: str, start: Any, end: Any, codes: Any, names: list[str], out: Any = None, into: Any = None
+        self,
+        parent: int,
+        name: str,
+        start: Any,
+        end: Any,
+        codes: Any,
+        names: list[str],
+        out: Any = None,
+        into: Any = None,
     ) -> None:
         """Slices of a lane. What overlaps goes to tracks of its own with the same name. `out` and `into`: flow ids that
         begin and end at a slice, 0 for none."""
@@ -107,7 +115,14 @@ def _device(folder: pathlib.Path) -> bytes:
             chosen = lanes == lane_names.index(lane)
             if chosen.any():
                 trace.slices(
-                    root, lane, start[chosen], end[chosen], codes[chosen], names, outgoing[0][chosen], incoming[0][chosen]
+                    root,
+                    lane,
+                    start[chosen],
+                    end[chosen],
+                    codes[chosen],
+                    names,
+                    outgoing[0][chosen],
+                    incoming[0][chosen],
                 )
     if transfers is not None:
         codes, names = _encoded(transfers["variable"])

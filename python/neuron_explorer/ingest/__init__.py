@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 import shutil
@@ -74,8 +75,13 @@ def ingest_pair(
 
     def build(target: pathlib.Path) -> dict[str, Any]:
         warnings = _device(
-            neff.read_bytes(), ntff.read_bytes(), target / "device" / name, name=name, roots=source_roots,
-            progress=progress, what=f"{neff.name} and {ntff.name}",
+            neff.read_bytes(),
+            ntff.read_bytes(),
+            target / "device" / name,
+            name=name,
+            roots=source_roots,
+            progress=progress,
+            what=f"{neff.name} and {ntff.name}",
         )
         return {"kind": "device", "source": str(ntff.resolve().parent), "warnings": warnings, "device_profiles": [name]}
 
@@ -83,8 +89,17 @@ def ingest_pair(
 
 
 def _device(
-    neff: bytes, ntff: bytes, folder: pathlib.Path, *, name: str, roots: Iterable[str], progress: Progress, what: str,
-    program_hash: str = "", core: int = 0, with_phases: bool = True,
+    neff: bytes,
+    ntff: bytes,
+    folder: pathlib.Path,
+    *,
+    name: str,
+    roots: Iterable[str],
+    progress: Progress,
+    what: str,
+    program_hash: str = "",
+    core: int = 0,
+    with_phases: bool = True,
 ) -> list[str]:
     try:
         return ingest_device(
@@ -109,6 +124,8 @@ def _publish(folder: pathlib.Path, build: Callable[[pathlib.Path], dict[str, Any
     scratch.mkdir(parents=True)
     try:
         description = build(scratch)
+        if folder.exists():
+            description |= _kept(folder, scratch)
         write_profile_json(scratch, **{"name": folder.name, **description})
         if folder.exists():
             shutil.rmtree(folder)
@@ -117,6 +134,17 @@ def _publish(folder: pathlib.Path, build: Callable[[pathlib.Path], dict[str, Any
         shutil.rmtree(scratch, ignore_errors=True)
         raise
     return folder
+
+
+def _kept(old: pathlib.Path, new: pathlib.Path) -> dict[str, Any]:
+    """What people added to a profile survives that it is processed again."""
+    if (old / "annotations.json").exists():
+        shutil.copy2(old / "annotations.json", new / "annotations.json")
+    try:
+        content = json.loads((old / "profile.json").read_text())
+        return {key: content[key] for key in ("tags", "favourite") if key in content}
+    except (OSError, ValueError):
+        return {}
 
 
 def ingest_session(
@@ -138,6 +166,7 @@ def ingest_session(
         rows: list[dict[str, Any]] = []
         warnings: list[str] = []
         for position, session in enumerate(sessions):
+
             def part(fraction: float, text: str, position: int = position) -> None:
                 progress((position + fraction) / len(sessions), text)
 
@@ -183,7 +212,8 @@ def _programs(
             session.warnings.append(
                 (
                     "pair",
-                    f"{path.name} has executions of '{program['label']}' but neff_{decimal_hash(program['hash'])}*.neff is "
+                    f"{path.name} has executions of '{program['label']}' but "
+                    f"neff_{decimal_hash(program['hash'])}*.neff is "
                     "missing: its device profile is left out",
                 )
             )
@@ -204,9 +234,7 @@ def _programs(
                 program_hash=program["hash"],
                 core=core,
                 with_phases=position < _MAX_PHASE_PROGRAMS,
-                progress=lambda fraction, text, position=position: progress(
-                    (position + fraction) / len(work), text
-                ),
+                progress=lambda fraction, text, position=position: progress((position + fraction) / len(work), text),
                 what=f"{neff.name} and {path.name}",
             )
         ]

@@ -58,7 +58,9 @@ def find_sessions(path: pathlib.Path) -> list[Session]:
     if not path.exists():
         raise IngestError(f"expected a folder of a capture but {path} does not exist")
     if not path.is_dir():
-        raise IngestError(f"expected a folder of a capture but {path} is a file; a pair of files is given with -n and -s")
+        raise IngestError(
+            f"expected a folder of a capture but {path} is a file; a pair of files is given with -n and -s"
+        )
     folders = sorted(
         {file.parent for pattern in ("*.pb", "*.ntff", "trace.json") for file in path.rglob(pattern) if file.is_file()}
     )
@@ -79,7 +81,9 @@ def _open(folder: pathlib.Path) -> Session:
     if path.exists():
         session.information = read_message(path, system_trace_pb2.TraceInfo)
     else:
-        session.warnings.append(("index", f"{folder.name} has no trace_info.pb: the capture was interrupted or had no RUNTIME mode"))
+        session.warnings.append(
+            ("index", f"{folder.name} has no trace_info.pb: the capture was interrupted or had no RUNTIME mode")
+        )
         if match := re.match(r"(.+)_pid_(\d+)$", folder.parent.name) or re.match(r"(.+)_pid_(\d+)$", folder.name):
             session.information.instance_id, session.information.process_id = match[1], int(match[2])
     for file in sorted(folder.iterdir()):
@@ -100,13 +104,13 @@ def read_message(path: pathlib.Path, kind: Any) -> Any:
         message.ParseFromString(content)
     except DecodeError as error:
         raise IngestError(
-            f"{path.name} is not a file of this project or is damaged ({len(content)} bytes): capture again; files of the "
-            "vendor's tools cannot be read"
+            f"{path.name} is not a file of this project or is damaged ({len(content)} bytes): capture again; files of "
+            "the vendor's tools cannot be read"
         ) from error
     if message.version != VERSION:
         raise IngestError(
-            f"{path.name}: expected version {VERSION} but got {message.version}: the file is truncated, of another program "
-            "or of another version of the package"
+            f"{path.name}: expected version {VERSION} but got {message.version}: the file is truncated, of another "
+            "program or of another version of the package"
         )
     return message
 

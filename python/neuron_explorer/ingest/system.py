@@ -135,7 +135,10 @@ class SystemTables:
                 thread_id=thread,
                 nc_idx=arguments.get("device") if is_device else None,
                 flow_id=flow if category != "user_annotation" else [],
-                extra={"category": category, **{key: value for key, value in arguments.items() if key != "correlation"}},
+                extra={
+                    "category": category,
+                    **{key: value for key, value in arguments.items() if key != "correlation"},
+                },
             )
 
     def _memory_event(self, session: Session, event: dict, base: int) -> None:
@@ -205,7 +208,9 @@ class SystemTables:
         if path.exists():
             total = _host_memory()
             for sample in read_message(path, system_trace_pb2.HostMemory).samples:
-                self.memory.append((sample.timestamp_ns, sample.used_bytes, sample.used_bytes / total, session.instance))
+                self.memory.append(
+                    (sample.timestamp_ns, sample.used_bytes, sample.used_bytes / total, session.instance)
+                )
 
     def edges(self) -> list[tuple[int, int]]:
         """Pairs of rows (from, to) that share a flow id, from framework to device."""

@@ -96,8 +96,7 @@ def _intervals_by_leaf(leaf: Any, start: Any, end: Any, count: int) -> list[tupl
     leaf, start, end = leaf[order], start[order], end[order]
     bounds = numpy.searchsorted(leaf, numpy.arange(count + 1))
     return [
-        intervals.union(start[first:last], end[first:last])
-        for first, last in zip(bounds[:-1], bounds[1:], strict=True)
+        intervals.union(start[first:last], end[first:last]) for first, last in zip(bounds[:-1], bounds[1:], strict=True)
     ]
 
 
@@ -189,9 +188,7 @@ def write_kernels(data: Any) -> None:
         size = int(traffic[moving].sum())
         busy = {
             engine: intervals.length(
-                intervals.union(
-                    data.start[mine & (data.engine == index)], data.end[mine & (data.engine == index)]
-                )
+                intervals.union(data.start[mine & (data.engine == index)], data.end[mine & (data.engine == index)])
             )
             for index, engine in enumerate(ENGINES)
         }

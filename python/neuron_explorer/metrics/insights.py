@@ -96,9 +96,7 @@ def find(values: dict[str, Any]) -> Iterator[Insight]:
 
 
 def _limits(values: dict[str, Any], get: Any) -> Iterator[Insight]:
-    engines = {
-        name: get(f"{name}_engine_active_time_percent") for name in ("tensor", "vector", "scalar", "gpsimd")
-    }
+    engines = {name: get(f"{name}_engine_active_time_percent") for name in ("tensor", "vector", "scalar", "gpsimd")}
     engines["DMA"] = get("dma_active_time_percent")
     limiter = max(engines, key=lambda name: engines[name])
     busy = engines[limiter]

@@ -1,0 +1,161 @@
+# Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""Exports, read back by others' code where there is some, and the command line."""
+
+from __future__ import annotations
+
+import collections
+import csv
+import json
+import shutil
+
+import pytest
+from neuron_explorer import cli, schema
+from neuron_explorer.compare import compare
+from neuron_explorer.exports import files, perfetto
+from neuron_explorer.tables import Profile
+
+perfetto_schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+
+
+def read_perfetto(path) -> tuple[dict, dict, set, set]:
+    """Tracks, slices by track, and the flow ids that begin and end, checked for consistency on the way."""
+    trace = perfetto_schema.Trace()
+    trace.ParseFromString(path.read_bytes())
+    names, tracks = {}, {}
+    open_slices, slices = collections.defaultdict(list), collections.defaultdict(list)
+    begun, ended = set(), set()
+    for packet in trace.packet:
+        for entry in packet.interned_data.event_names:
+            names[entry.iid] = entry.name
+        if packet.HasField("track_descriptor"):
+            descriptor = packet.track_descriptor
+            assert descriptor.parent_uuid in tracks or descriptor.parent_uuid == 0
+            tracks[descriptor.uuid] = descriptor
+        if not packet.HasField("track_event"):
+            continue
+        event = packet.track_event
+        assert event.track_uuid in tracks
+        if event.type == event.TYPE_SLICE_BEGIN:
+            assert not open_slices[event.track_uuid], "slices of one track do not overlap"
+            open_slices[event.track_uuid].append((names[event.name_iid], packet.timestamp))
+            begun.update(event.flow_ids)
+            ended.update(event.terminating_flow_ids)
+        elif event.type == event.TYPE_SLICE_END:
+            name, start = open_slices[event.track_uuid].pop()
+            assert packet.timestamp >= start
+            slices[event.track_uuid].append((name, start, packet.timestamp))
+        else:
+            assert event.type == event.TYPE_COUNTER
+    assert not any(open_slices.values())
+    return tracks, slices, begun, ended
+
+
+def test_perfetto_of_the_device(device, profile, tmp_path):
+    written = perfetto.export_perfetto(Profile(profile), tmp_path)
+    paths = [path for path in written if "device" in path.name]
+    assert len(paths) == len(list((profile / "device").iterdir()))
+    position = sorted(path.name for path in (profile / "device").iterdir()).index(device.name)
+    tracks, slices, begun, ended = read_perfetto(paths[position])
+    names = {track.name for track in tracks.values()}
+    assert {"TensorMatrix", "Vector", "DMA-E0", "HBM Throughput"} <= names
+    count = schema.rows_of(device, "Instruction") + schema.rows_of(device, "DmaPacketAggregated")
+    assert sum(map(len, slices.values())) == count
+    assert ended and ended <= begun
+
+
+def test_perfetto_of_the_system(profile, tmp_path):
+    tracks, slices, begun, ended = read_perfetto(perfetto.export_perfetto(Profile(profile), tmp_path)[0])
+    assert sum(map(len, slices.values())) == schema.rows_of(profile, "SystemProfileEvents")
+    assert ended and ended <= begun
+    by_name = {track.uuid: track for track in tracks.values()}
+
+    def path(track):
+        return [*path(by_name[track.parent_uuid]), track.name] if track.parent_uuid else [track.name]
+
+    paths = {"/".join(path(track)) for track in tracks.values()}
+    assert any("/neuron_hw/NC0:0" in text for text in paths), paths
+    assert any("/neuron_rt/NC:0" in text for text in paths)
+    assert any("/framework/TID:" in text for text in paths) and any("/framework/Stream:" in text for text in paths)
+
+
+def test_json(profile, tmp_path):
+    written = files.export_json(Profile(profile), tmp_path)
+    system = json.loads(written[0].read_text())
+    assert set(system) >= {"system_profile_metadata", "device_profile_list", "trace_event", "mem_usage", "cpu_util"}
+    assert len(system["trace_event"]) == schema.rows_of(profile, "SystemProfileEvents")
+    for path in written[1:]:
+        content = json.loads(path.read_text())
+        assert {"neff_node", "dma", "layer_summary", "profile_info", "summary"} <= set(content)
+        assert len(content["summary"]) == 1
+
+
+def test_csv(profile, device, tmp_path):
+    files.export_csv(Profile(profile), tmp_path)
+    with open(tmp_path / f"{device.name}.Instruction.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[0] == "timeline_track"
+    assert len(rows) == schema.rows_of(device, "Instruction")
+
+
+def test_summaries(profile):
+    blocks = json.loads(files.summary_json(Profile(profile)))
+    assert sum(name.startswith("s_") for name in blocks) == 1
+    device_blocks = [block for name, block in blocks.items() if name.startswith("n_")]
+    assert device_blocks and all(block["total_time"] > 0 for block in device_blocks)
+    assert "nothing was measured" in files.summary_text(Profile(profile))
+
+
+def test_parquet_is_the_folder(profile, tmp_path):
+    written = files.export_parquet(Profile(profile), tmp_path / "copy")
+    assert len(written) == len(list(profile.rglob("*.parquet")))
+
+
+def test_compare_with_itself_is_one(device):
+    comparison = compare([device, device])
+    ratios = {row["name"]: row["ratios"][1] for row in comparison["metrics"] if row["ratios"][1] is not None}
+    assert ratios["total_time"] == 1.0 and set(ratios.values()) == {1.0}
+    assert comparison["operators_ns"] and comparison["kernels_ns"]
+
+
+def test_view_processes_once_and_keeps_what_people_added(capture, tmp_path, capsys):
+    arguments = ["view", "-d", str(capture), "--data-path", str(tmp_path), "--display-name", "run", "--ingest-only"]
+    assert cli.main(arguments) == 0
+    folder = tmp_path / "profiles" / "run"
+    description = json.loads((folder / "profile.json").read_text())
+    (folder / "profile.json").write_text(json.dumps({**description, "tags": ["kept"]}))
+    (folder / "annotations.json").write_text("[1]")
+    assert cli.main(arguments) == 1
+    assert "use --force" in capsys.readouterr().err
+    assert cli.main([*arguments, "--force"]) == 0
+    assert json.loads((folder / "profile.json").read_text())["tags"] == ["kept"]
+    assert (folder / "annotations.json").read_text() == "[1]"
+
+
+def test_view_of_a_pair_and_its_mistakes(pair, tmp_path, capsys):
+    arguments = ["view", "-n", str(pair[0]), "-s", str(pair[1]), "--data-path", str(tmp_path)]
+    assert cli.main([*arguments, "--output-format", "summary-json", "--output-file", str(tmp_path / "s.json")]) == 0
+    assert json.loads((tmp_path / "s.json").read_text())
+    assert cli.main(["view", "-n", str(pair[0]), "--data-path", str(tmp_path)]) == 1
+    assert "expected a pair: -n NEFF and -s NTFF" in capsys.readouterr().err
+    assert cli.main(["view", "-d", str(tmp_path / "none"), "--data-path", str(tmp_path)]) == 1
+    assert "does not exist" in capsys.readouterr().err
+    assert cli.main([*arguments, "--display-name", "../up"]) == 1
+    assert "expected a profile name" in capsys.readouterr().err
+
+
+def test_recommend(pair, capsys):
+    assert cli.main(["recommend", "-n", str(pair[0]), "-s", str(pair[1])]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("# Recommendations") and "## What sets the time" in text and "DMA twice as fast" in text
+
+
+def test_capture_runs_a_neff(pair, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(pair[0], "file.neff")
+    assert cli.main(["capture", "--num-exec", "2", "--profile-nth-exec", "2", "--check-output-determinism"]) == 0
+    assert (tmp_path / "profile.ntff").stat().st_size > 1000
+    assert cli.main(["view", "-n", "file.neff", "-s", "profile.ntff", "--data-path", ".", "--ingest-only"]) == 0
+    assert cli.main(["capture", "nothing", "file.neff"]) == 1
+    assert "the NEFF has no input 'nothing'" in capsys.readouterr().err
