@@ -8,10 +8,13 @@
 
 #include <ctime>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/Runtime/Inspect.h"
 #include "lib/Runtime/Model.h"
 #include "lib/Runtime/Status.h"
+#include "lib/Runtime/SystemTrace.h"
 #include "lib/Runtime/Tensor.h"
 #include "neuron/Support/Text.h"
 
@@ -27,6 +30,15 @@ namespace {
 
 /// An idle device thread looks for work this long before it sleeps: waking it costs more than most small executions.
 constexpr int64_t kSpinNs = 50000;
+
+bool isCaptured() { return SystemTrace::active() || Inspector::active(); }
+
+/// What turns the monotonic clock into nanoseconds since the Unix epoch.
+int64_t epochOffsetNs() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t(now.tv_sec) * 1000000000 + now.tv_nsec - monotonicNs();
+}
 
 int defaultWorkerThreads() {
   const int processors = int(std::thread::hardware_concurrency());
@@ -54,6 +66,8 @@ Device::~Device() {
 
 NRT_STATUS Device::enqueue(Task task, nrta_seq_t *sequence) {
   task.enqueuedNs = monotonicNs();
+  if (isCaptured())
+    task.threadId = int(syscall(SYS_gettid));
   bool wake;
   {
     std::lock_guard lock(mutex_);
@@ -196,6 +210,8 @@ void Device::runTask(Task &task) {
     std::lock_guard lock(task.tracker->mutex);
     task.tracker->errors.push_back({timing.sequence, uint64_t(code)});
   }
+  if (isCaptured())
+    traceTask(task, timing, hasTiming, code);
   for (const std::shared_ptr<TensorCompletion> &completion : task.completions)
     completion->increment();
   // Before the work counts as done: who waits for it may rely on the callback having run.
@@ -226,6 +242,48 @@ void Device::runTask(Task &task) {
   }
   if (notify)
     workDone_.notify_all();
+}
+
+void Device::traceTask(const Task &task, const open_neuron_timing_t &timing, bool hasTiming, NRT_STATUS code) {
+  if (task.kind == Task::Kind::Marker)
+    return;
+  const int64_t offset = epochOffsetNs();
+  SystemTrace &trace = SystemTrace::instance();
+  SystemEvent event;
+  event.core = index_;
+  event.sequence = timing.sequence;
+  event.threadId = task.threadId;
+  event.failed = code != NRT_SUCCESS;
+  event.bytes = int64_t(task.size);
+  event.trackingId = trace.nextId();
+  if (task.kind != Task::Kind::Execute) {
+    event.type = task.kind == Task::Kind::Copy ? "tensor_copy" : "tensor_memset";
+    event.startNs = int64_t(timing.host_start_ns) + offset;
+    event.endNs = int64_t(timing.host_end_ns) + offset;
+    trace.record(std::move(event));
+    return;
+  }
+  nrt_model &model = *task.model;
+  event.type = "nrta_execute_schedule";
+  event.startNs = event.endNs = task.enqueuedNs + offset;
+  event.executionId = task.number;
+  event.modelId = model.id;
+  event.modelName = model.neff->name;
+  event.modelHash = model.hash();
+  trace.record(event);
+  if (!hasTiming)
+    return;
+  event.type = "nc_exec_running";
+  event.isHardware = true;
+  event.trackingId = trace.nextId();
+  event.startNs = int64_t(timing.virtual_start_ns) + offset;
+  event.endNs = int64_t(timing.virtual_end_ns) + offset;
+  event.kernelNs = int64_t(timing.kernel_ns);
+  event.overheadNs = event.endNs - event.startNs - event.kernelNs;
+  if (Inspector::active())
+    Inspector::instance().noteExecution(
+        model, index_, {task.number, event.modelHash, event.startNs, event.endNs, event.kernelNs, event.overheadNs});
+  trace.record(std::move(event));
 }
 
 Status Device::ensureCore() {

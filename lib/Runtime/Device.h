@@ -79,6 +79,8 @@ struct Task {
   };
   std::shared_ptr<Result> result;
   int64_t enqueuedNs = 0;
+  /// System thread that enqueued it; only while a capture runs.
+  int threadId = 0;
   uint64_t number = 0;
 };
 
@@ -122,6 +124,8 @@ private:
 
   void threadMain();
   void runTask(Task &task);
+  /// For captures of the runtime's own.
+  void traceTask(const Task &task, const open_neuron_timing_t &timing, bool hasTiming, NRT_STATUS code);
   Status execute(Task &task, open_neuron_timing_t &timing, bool &hasTiming);
   Status ensureCore();
 

@@ -69,6 +69,11 @@ Expected<profile::ProgramTrace> nrt_model::trace() {
   return trace;
 }
 
+const std::string &nrt_model::hash() {
+  std::call_once(hashed_, [&] { hash_ = profile::programDigest(*neff); });
+  return hash_;
+}
+
 Status nrt_model::check(const emulator::ControlTrace &trace) {
   std::lock_guard lock(mutex_);
   // Another path through the program is another question.

@@ -53,6 +53,9 @@ struct nrt_model {
   /// The same with what each event waited for, for files; without hash and label.
   neuroncore::Expected<neuroncore::profile::ProgramTrace> trace();
 
+  /// Digest of the program: what traces and NEFFs are matched by.
+  const std::string &hash();
+
   /// The checker's verdict on the path of an execution, computed once.
   neuroncore::Status check(const neuroncore::emulator::ControlTrace &trace);
 
@@ -61,6 +64,8 @@ struct nrt_model {
 private:
   neuroncore::Expected<neuroncore::emulator::ControlTrace> latestTrace();
 
+  std::once_flag hashed_;
+  std::string hash_;
   std::mutex mutex_;
   std::shared_ptr<const neuroncore::emulator::TimingResult> latest_;
   neuroncore::emulator::ControlTrace latestTrace_;

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "lib/Runtime/Execute.h"
+#include "lib/Runtime/Inspect.h"
 #include "lib/Runtime/Model.h"
 #include "lib/Runtime/State.h"
 #include "lib/Runtime/Status.h"
@@ -233,6 +234,7 @@ NRT_STATUS nrt_unload(nrt_model_t *model) {
       return fail(NRT_INVALID_HANDLE, "the model is not loaded");
   }
   model->device->waitIdle();
+  Inspector::instance().noteUnload(*model);
   delete model;
   return NRT_SUCCESS;
 }

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "lib/Runtime/Inspect.h"
 #include "lib/Runtime/Model.h"
 #include "lib/Runtime/Status.h"
 #include "lib/Runtime/Tensor.h"
@@ -25,6 +26,12 @@ std::atomic<State *> state = nullptr;
 std::atomic<bool> isForkedChild = false;
 
 } // namespace
+
+/// Ends a capture that the environment began.
+static void writeInspection() {
+  if (Inspector::active() && !isForkedChild.load() && state.load())
+    (void)Inspector::instance().stop();
+}
 
 NRT_STATUS preview(Preview &result) {
   Expected<Settings> settings = Settings::fromEnvironment([](const char *name) { return std::getenv(name); });
@@ -64,6 +71,10 @@ NRT_STATUS initialise() {
   Preview settings;
   if (const NRT_STATUS status = preview(settings); status != NRT_SUCCESS)
     return status;
+  bool inspect = false;
+  Expected<InspectOptions> inspection = InspectOptions::fromEnvironment(inspect);
+  if (!inspection)
+    return fail(inspection.error());
   auto fresh = std::make_unique<State>();
   fresh->settings = settings.settings;
   fresh->model = settings.model;
@@ -85,11 +96,17 @@ NRT_STATUS initialise() {
   });
   state.store(fresh.release());
   phase = Phase::Running;
+  if (inspect && Inspector::instance().begin(*inspection) == NRT_SUCCESS) {
+    // Most programs end without nrt_close.
+    static std::once_flag exitHandler;
+    std::call_once(exitHandler, [] { std::atexit(&writeInspection); });
+  }
   log(LogLevel::Info, "nrt_init", cat(settings.visibleCores, " cores of a software ", settings.settings.target));
   return NRT_SUCCESS;
 }
 
 void shutDown() {
+  writeInspection();
   std::lock_guard lock(phaseMutex);
   if (phase != Phase::Running || isForkedChild.load())
     return;

@@ -11,6 +11,7 @@
 #include "ProfilerPlugin.h"
 #include "Program.h"
 #include "Trace.h"
+#include "TraceLoss.h"
 
 namespace py = pybind11;
 
@@ -86,6 +87,7 @@ void bindProfiling(py::module_ &module) {
       result.append(py::make_tuple(sample.timestamp, sample.usedBytes, sample.processBytes));
     return result;
   });
+  module.def("lost_records", &lostRecords);
   module.def("capture_active", [] { return Recorder::active(); });
   module.def("program_by_hash", &findProgram);
   module.def("model_summary", [](const std::shared_ptr<Program> &program, int device) {

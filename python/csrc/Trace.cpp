@@ -3,6 +3,8 @@
 
 #include "Trace.h"
 
+#include "TraceLoss.h"
+
 #include <algorithm>
 #include <chrono>
 #include <deque>
@@ -28,6 +30,7 @@ struct RecorderState {
   int64_t startTime = 0;
   std::vector<std::deque<ActivityRecord>> perDevice;
   std::vector<ActivityRecord> last;
+  uint64_t lost = 0, lastLost = 0;
 };
 
 RecorderState &state() {
@@ -66,6 +69,7 @@ void Recorder::start(const CaptureOptions &options) {
   current.options = options;
   current.startTime = wallClock();
   current.perDevice.clear();
+  current.lost = 0;
   // The virtual clocks may have run ahead of the wall clock; a capture begins at the present.
   reanchorDeviceClocks();
   deviceCapture_.store(options.deviceCapture);
@@ -84,6 +88,7 @@ std::vector<ActivityRecord> Recorder::stop() {
     current.last.insert(current.last.end(), std::make_move_iterator(records.begin()),
                         std::make_move_iterator(records.end()));
   current.perDevice.clear();
+  current.lastLost = current.lost;
   std::stable_sort(current.last.begin(), current.last.end(),
                    [](const auto &a, const auto &b) { return a.enqueueStart < b.enqueueStart; });
   return current.last;
@@ -128,8 +133,16 @@ void Recorder::finish(std::unique_ptr<ActivityRecord> record) {
     current.perDevice.resize(record->device + 1);
   auto &records = current.perDevice[record->device];
   records.push_back(std::move(*record));
-  if (records.size() > current.options.maxEventsPerDevice)
+  if (records.size() > current.options.maxEventsPerDevice) {
     records.pop_front();
+    ++current.lost;
+  }
+}
+
+uint64_t lostRecords() {
+  RecorderState &current = state();
+  std::lock_guard<std::mutex> lock(current.mutex);
+  return current.lastLost;
 }
 
 std::vector<ActivityRecord> Recorder::lastCapture() const {

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 import pathlib
+import random
+import subprocess
+import sys
 
 import duckdb
 import pytest
@@ -283,8 +286,6 @@ def test_missing_neff_is_a_warning(capture, tmp_path):
 
 def test_random_damage_is_an_error_and_never_a_crash(pair, tmp_path):
     """Flipped bytes and cut ends of both files: either the tables are written or the error is one of ours."""
-    import random
-
     neff, trace = (path.read_bytes() for path in pair)
     generator = random.Random(7)
     outcomes = {"read": 0, "refused": 0}
@@ -302,3 +303,27 @@ def test_random_damage_is_an_error_and_never_a_crash(pair, tmp_path):
         except _decoder.ProfileError:
             outcomes["refused"] += 1
     assert outcomes["refused"] > 10, outcomes
+
+
+def test_lost_events_are_counted(tmp_path):
+    """A ring that is too small for a capture: the newest stay, the loss is said at once and in the profile."""
+    script = """
+import sys, warnings, torch
+from torch.profiler import ProfilerActivity, profile
+from torch_neuronx.profiling import NeuronConfig, NeuronProfiler, ProfileMode
+config = NeuronConfig(modes=[ProfileMode.RUNTIME], max_events_per_nc=8, profile_output_dir=sys.argv[1])
+x = torch.ones(16, device="neuron")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1], experimental_config=config,
+                 on_trace_ready=NeuronProfiler(config).export_trace):
+        for _ in range(20):
+            x = x + x
+        torch.neuron.synchronize()
+print([str(item.message) for item in caught if "lost" in str(item.message)])
+"""
+    output = subprocess.check_output([sys.executable, "-c", script, str(tmp_path / "output")], text=True, timeout=120)
+    assert "the capture lost its 12 oldest events: max_events_per_nc is 8" in output
+    folder = ingest.ingest_session(tmp_path / "output", tmp_path / "profile")
+    warnings = json.loads((folder / "profile.json").read_text())["warnings"]
+    assert any("12 events were dropped" in text for text in warnings)

@@ -156,7 +156,7 @@ class SystemTables:
         if not path.exists():
             return
         trace = read_message(path, system_trace_pb2.SystemTrace)
-        if getattr(trace, "dropped_events", 0):
+        if trace.dropped_events:
             self.warnings.append(
                 ("loss", f"{trace.dropped_events} events were dropped: the ring was full; raise max_events_per_nc")
             )

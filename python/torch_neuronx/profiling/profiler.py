@@ -11,6 +11,7 @@ import shutil
 import socket
 import tempfile
 import time
+import warnings
 from typing import Any
 
 from neuron_explorer import _decoder
@@ -102,7 +103,16 @@ class NeuronProfiler:
             self._write_host_memory(folder, information)
         if ProfileMode.RUNTIME in self.config.modes:
             information.system_trace = "ntrace.pb"
-            _write(os.path.join(folder, "ntrace.pb"), _system_trace(records).SerializeToString(deterministic=True))
+            system_trace = _system_trace(records)
+            system_trace.dropped_events = _C.lost_records()
+            if system_trace.dropped_events:
+                warnings.warn(
+                    f"the capture lost its {system_trace.dropped_events} oldest events: max_events_per_nc is "
+                    f"{self.config.max_events_per_nc}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            _write(os.path.join(folder, "ntrace.pb"), system_trace.SerializeToString(deterministic=True))
             # Last: a folder with an index is complete.
             _write(os.path.join(folder, "trace_info.pb"), information.SerializeToString(deterministic=True))
         self.session_dir = folder
