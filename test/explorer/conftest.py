@@ -41,7 +41,7 @@ class Block(torch.nn.Module):
 
 
 torch.manual_seed(0)
-model = torch.nn.Sequential(Block(), Block()).to("neuron")
+model = torch.nn.Sequential(*(Block() for _ in range(4))).to("neuron")
 compiled = torch.compile(model, backend="neuron", fullgraph=True)
 x = torch.randn(128, 256, device="neuron")
 y = torch.randn(64, 64, device="neuron")

@@ -219,7 +219,9 @@ Simulator::Cause Simulator::sequencerCause(int s, const Step &step, int64_t time
     }
   if (isQueued(step) && stream.slotFreePs > stream.clockPs)
     return {TimelineEvent::Reason::Slot, stream.slotEvent};
-  const int64_t before = std::max(stream.sequencerEvent, stream.dataEvent);
+  // An instruction of the data path may still be waiting for its tables.
+  const int64_t before =
+      stream.lastStartPs <= time ? std::max(stream.sequencerEvent, stream.dataEvent) : stream.sequencerEvent;
   return {before < 0 ? TimelineEvent::Reason::Start : TimelineEvent::Reason::Order, before};
 }
 
@@ -275,6 +277,8 @@ void Simulator::stepEngine(int s, int64_t start, const ComputeCost &cost) {
     event.startPs = start;
     event.endPs = start + load;
     stream.dataEvent = record(event, cause);
+    if (freesSlot)
+      stream.slotEvent = stream.dataEvent;
     tableLoaded = true;
     start += load;
   }
@@ -302,7 +306,7 @@ void Simulator::stepEngine(int s, int64_t start, const ComputeCost &cost) {
   stream.dataEvent = position;
   if (cost.unit == TensorUnit::Loader)
     stream.loaderEvent = position;
-  if (freesSlot)
+  if (freesSlot && !tableLoaded)
     stream.slotEvent = position;
   for (uint32_t mask = cost.resources; mask != 0; mask &= mask - 1)
     resourceEvent_[__builtin_ctz(mask)] = position;

@@ -41,15 +41,24 @@ class DeviceIngest:
         self.machine = self.profile.machine()
         self.total = max(1, self.profile.kernel_ps // 1000)
         nodes = parse_graph(self.profile.graph_def, self.profile.modules)
-        self.statics = Statics(self.profile, nodes, self.profile.name or "model")
+        rows = self.profile.instructions()
+        transfers = self.profile.transfers()
+        executed = numpy.unique(numpy.concatenate([rows["info"], transfers["info"]])).tolist()
+        self.statics = Statics(self.profile, nodes, self.profile.name or "model", executed)
         self.warnings: list[tuple[str, str]] = []
         if not nodes:
             self.warnings.append(("provenance", "the capture has no graph: rows have no module and no Python line"))
-        rows = self.profile.instructions()
+        if self.statics.has_unknown_repetitions:
+            self.warnings.append(
+                (
+                    "provenance",
+                    "a layer's repetitions could not be told apart: their rows have no module and no Python line",
+                )
+            )
         self.start, self.end = rows["start_ps"] // 1000, rows["end_ps"] // 1000
         self.wait = rows["wait_ps"] // 1000
         self.info, self.kind = rows["info"], rows["kind"]
-        rows = self.profile.transfers()
+        rows = transfers
         self.dma_start, self.dma_end = rows["start_ps"] // 1000, rows["end_ps"] // 1000
         self.dma_bytes, self.dma_info, self.dma_block = rows["bytes"], rows["info"], rows["block"]
         self.dma_engine, self.dma_trigger = rows["dma_engine"], rows["trigger"]

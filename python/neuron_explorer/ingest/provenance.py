@@ -64,6 +64,50 @@ def parse_graph(text: bytes, modules: list[str]) -> list[Node]:
     return nodes
 
 
+class Repetitions:
+    """Nodes of layers that are compiled once and run several times: records name those of the first repetition.
+
+    Repetitions have equal operators, so that the nodes of the others lie at equal distances in the graph.
+    """
+
+    def __init__(self, nodes: list[Node], records: list[Record], runs: dict[int, list[int]]):
+        """`runs`: by record, the runs of the program in which instructions of it executed, in order."""
+        self._nodes = nodes
+        self._runs = {record: sorted(numbers) for record, numbers in runs.items() if len(numbers) > 1}
+        members: dict[tuple[int, ...], set[int]] = {}
+        for record, numbers in self._runs.items():
+            known = {node for node in records[record].nodes if node < len(nodes)}
+            members.setdefault(tuple(numbers), set()).update(known)
+        self._distances = {numbers: self._distance(found, len(numbers)) for numbers, found in members.items()}
+
+    @property
+    def unknown(self) -> bool:
+        return any(distance is None for distance in self._distances.values())
+
+    def _distance(self, members: set[int], count: int) -> int | None:
+        if not members:
+            return 0
+        last = max(members)
+        for distance in range(1, (len(self._nodes) - 1 - last) // (count - 1) + 1):
+            if all(
+                self._nodes[node + repetition * distance].operation == self._nodes[node].operation
+                for repetition in range(1, count)
+                for node in members
+            ):
+                return distance
+        return None
+
+    def nodes_of(self, record: int, nodes: list[int], run: int) -> list[int]:
+        """The nodes of a record in a run; none when the repetition's nodes cannot be told."""
+        numbers = self._runs.get(record)
+        if numbers is None or run not in numbers:
+            return nodes
+        distance = self._distances[tuple(numbers)]
+        if distance is None:
+            return []
+        return [node + numbers.index(run) * distance for node in nodes]
+
+
 class Frames:
     """Tables of Python frames: each (frame, callers) once."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import pyarrow
 
-from .provenance import Frames, Node, Tree
+from .provenance import Frames, Node, Record, Repetitions, Tree
 
 ENGINE_NAMES = {"tensor": "Tensor", "vector": "Vector", "scalar": "Scalar", "gpsimd": "GpSimd", "sync": "Sync"}
 ENGINES = tuple(ENGINE_NAMES.values())
@@ -32,10 +32,12 @@ class Dictionary:
 
 
 class Statics:
-    def __init__(self, profile: Any, nodes: list[Node], root: str):
+    def __init__(self, profile: Any, nodes: list[Node], root: str, executed: Any):
+        """`executed`: positions of the static instructions that the timeline has."""
         self.rows = profile.statics()
         self.variables = profile.variables()
-        self.records = profile.debug_records()
+        self.records = [Record(*record) for record in profile.debug_records()]
+        self._executed = executed
         self.nodes = nodes
         self._runs = profile.runs
         self.frames = Frames()
@@ -58,9 +60,23 @@ class Statics:
         self.stacks: list[str | None] = []
         self.locations: list[str | None] = []
         has_runs = self._runs > 1
+        runs: dict[int, list[int]] = {}
+        for position in self._executed if has_runs else ():
+            row = self.rows[position]
+            if row["debug_id"]:
+                numbers = runs.setdefault(row["debug_id"] - 1, [])
+                if row["run"] not in numbers:
+                    numbers.append(row["run"])
+        repetitions = Repetitions(self.nodes, self.records, runs)
+        self.has_unknown_repetitions = bool(self.nodes) and repetitions.unknown
         for position, row in enumerate(self.rows):
-            kernel, names, indices = self.records[row["debug_id"] - 1] if row["debug_id"] else (None, None, [])
+            record = self.records[row["debug_id"] - 1] if row["debug_id"] else Record("", "", [])
+            kernel, names, indices = record.kernel, record.names, record.nodes
+            if has_runs and row["debug_id"]:
+                indices = repetitions.nodes_of(row["debug_id"] - 1, indices, row["run"])
             known = [self.nodes[index] for index in indices if index < len(self.nodes)]
+            if has_runs and known:
+                names = "+".join(node.name for node in known)
             # A kernel that is stored once and run several times has a name per run.
             self.kernels.append(f"{kernel}#{row['run']}" if kernel and has_runs else kernel or None)
             self.node_names.append(names or None)
