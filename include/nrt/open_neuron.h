@@ -194,8 +194,8 @@ NRT_STATUS open_neuron_model_timeline(nrt_model_t *model, uint64_t max_events,
 NRT_STATUS open_neuron_model_summary(nrt_model_t *model, char **json);
 void open_neuron_free_text(char *text);
 
-/// The latest timeline of the model with what each event waited for, as a serialized ProgramTimeline message (the schema
-/// of .ntff files; without the hash and the label, which the caller adds). Free with open_neuron_free_text.
+/// The latest timeline of the model with what each event waited for, as a serialized ProgramTimeline message (the
+/// schema of .ntff files; without the hash and the label, which the caller adds). Free with open_neuron_free_text.
 NRT_STATUS open_neuron_model_trace(nrt_model_t *model, char **bytes, size_t *size);
 
 #ifdef __cplusplus

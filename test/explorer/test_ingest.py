@@ -55,7 +55,7 @@ def test_provenance_reaches_module_operator_and_line(device):
     )
     # The layer is compiled once and runs four times; each run is told apart.
     assert {layer for layer, *_ in rows} == {f"{block}.{name}" for block in range(4) for name in ("up", "down")}
-    for layer, operation, location, frames in rows:
+    for _, operation, location, frames in rows:
         assert "mm" in operation or "matmul" in operation or "linear" in operation
         assert location.split(":")[0].endswith(".py") and frames
     (source,) = sql(device, "SELECT text FROM {SourceFile} WHERE contains(path, 'step.py')")
