@@ -405,7 +405,10 @@ class Lowering:
         (flat,) = self._add_node(node, "aten.view.default", [violated, [1]], [(torch.bool, [1], [1])])
         row = self.builder.add_conversion(flat, torch.int64, [1], [1])
         self.node_names.append(node.name)
-        table = self.builder.add_constant(torch.zeros(1))
+        from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+        with unset_fake_temporarily():
+            table = self.builder.add_constant(torch.zeros(1))
         self.checks += self._add_node(node, "aten.index_select.default", [table, 0, row], [(torch.float32, [1], [1])])
 
     def _copy(self, node: Node) -> None:

@@ -88,3 +88,14 @@ def test_training(name, compiled):
         for optimiser in optimisers:
             optimiser.step()
     assert not torch_neuronx.get_fallback_ops()
+
+
+def test_one_hot_checks_its_classes():
+    """A check of data inside of a graph: its violation is an error of the execution, not a row of zeros."""
+    torch._dynamo.reset()
+    encode = torch.compile(lambda x: F.one_hot(x, 4), backend="neuron", fullgraph=True)
+    classes = torch.tensor([0, 3, 1])
+    assert torch.equal(encode(classes.to("neuron")).cpu(), F.one_hot(classes, 4))
+    with pytest.raises(RuntimeError, match="_assert_async"):
+        encode(torch.tensor([0, 4, 1], device="neuron"))
+        torch.neuron.synchronize()
