@@ -197,7 +197,7 @@ private:
       Value destination = kernel.getInputs()[*kept], result = kernel.getResult(0);
       Value last = becomes.lookup(result) ? becomes.lookup(result) : result;
       if (!destination.getDefiningOp<KernelOp>() || !destination.hasOneUse() || buffers.contains(destination) ||
-          isLate(destination))
+          isLate(destination) || typeOf(destination).getNumElements() != typeOf(result).getNumElements())
         continue;
       if (auto layout = layouts.find(last); layout != layouts.end() && !isLate(last) && !layout->second.isContiguous())
         continue;

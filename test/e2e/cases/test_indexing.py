@@ -204,3 +204,15 @@ def test_padding_and_resizing_by_index():
         ],
         eager=False,
     )
+
+
+def test_write_into_a_part_of_a_product():
+    """The whole product is computed, so its memory cannot be that of the part which is written to."""
+
+    def function(x, y, index, values):
+        part = (x @ y).reshape(-1)[:9].reshape(9, 1)
+        return part.index_copy(0, index, values)
+
+    arguments = (torch.randn(20, 7), torch.randn(7, 30), torch.tensor([3, 5]), torch.randn(2, 1))
+    got = torch.compile(function, backend="neuron", fullgraph=True)(*(x.to("neuron") for x in arguments))
+    torch.testing.assert_close(got.cpu(), function(*arguments))
