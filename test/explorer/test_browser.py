@@ -35,6 +35,8 @@ def test_units():
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
+# Needs minutes of a quiet machine.
+@pytest.mark.skipif(not os.environ.get("NEURON_EXPLORER_BROWSER"), reason="NEURON_EXPLORER_BROWSER is not set")
 @needs_node
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.skipif(not (APP_FOLDER / "index.html").is_file(), reason="the browser app is not built")
