@@ -13,6 +13,48 @@ namespace neuroncore::graph {
 
 using ::neuron::graph::Argument;
 
+void hashArgument(Hasher &hash, const Argument &argument, const std::function<void(uint32_t)> &addValue) {
+  hash.add(argument.kind_case());
+  switch (argument.kind_case()) {
+  case Argument::kNone:
+  case Argument::KIND_NOT_SET:
+    break;
+  case Argument::kValue:
+    addValue(argument.value());
+    break;
+  case Argument::kBoolean:
+    hash.add(argument.boolean());
+    break;
+  case Argument::kInteger:
+    hash.add(argument.integer());
+    break;
+  case Argument::kFloating:
+    // The bits: -0.0 and 0.0 are different arguments, and a NaN equals itself.
+    hash.add(std::bit_cast<int64_t>(argument.floating()));
+    break;
+  case Argument::kText:
+    hash.add(argument.text());
+    break;
+  case Argument::kList:
+    hash.add(argument.list().items_size());
+    for (const Argument &item : argument.list().items())
+      hashArgument(hash, item, addValue);
+    break;
+  case Argument::kDtype:
+    hash.add(argument.dtype());
+    break;
+  case Argument::kDevice:
+    hash.add(argument.device());
+    break;
+  case Argument::kLayout:
+    hash.add(argument.layout());
+    break;
+  case Argument::kMemoryFormat:
+    hash.add(argument.memory_format());
+    break;
+  }
+}
+
 namespace {
 
 class GraphHasher {
@@ -35,7 +77,7 @@ public:
     for (const auto &node : graph.nodes()) {
       hash_.add(node.op()).add(node.arguments_size());
       for (const Argument &item : node.arguments())
-        argument(item);
+        hashArgument(hash_, item, [this](uint32_t value) { use(value); });
       hash_.add(node.results_size());
       for (int i = 0; i < node.results_size(); ++i) {
         hash_.add(node.results(i) != 0);
@@ -70,48 +112,6 @@ private:
     hash_.add(type.strides_size());
     for (int64_t stride : type.strides())
       hash_.add(stride);
-  }
-
-  void argument(const Argument &argument) {
-    hash_.add(argument.kind_case());
-    switch (argument.kind_case()) {
-    case Argument::kNone:
-    case Argument::KIND_NOT_SET:
-      break;
-    case Argument::kValue:
-      use(argument.value());
-      break;
-    case Argument::kBoolean:
-      hash_.add(argument.boolean());
-      break;
-    case Argument::kInteger:
-      hash_.add(argument.integer());
-      break;
-    case Argument::kFloating:
-      // The bits: -0.0 and 0.0 are different arguments, and a NaN equals itself.
-      hash_.add(std::bit_cast<int64_t>(argument.floating()));
-      break;
-    case Argument::kText:
-      hash_.add(argument.text());
-      break;
-    case Argument::kList:
-      hash_.add(argument.list().items_size());
-      for (const Argument &item : argument.list().items())
-        this->argument(item);
-      break;
-    case Argument::kDtype:
-      hash_.add(argument.dtype());
-      break;
-    case Argument::kDevice:
-      hash_.add(argument.device());
-      break;
-    case Argument::kLayout:
-      hash_.add(argument.layout());
-      break;
-    case Argument::kMemoryFormat:
-      hash_.add(argument.memory_format());
-      break;
-    }
   }
 
   Hasher hash_;

@@ -8,7 +8,6 @@
 #include "passes/Import/Layers.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -161,52 +160,12 @@ private:
       hash.add(size);
   }
 
-  void addArgument(Hasher &hash, const Argument &argument) const {
-    hash.add(argument.kind_case());
-    switch (argument.kind_case()) {
-    case Argument::kValue:
-      addType(hash, *definitions.at(argument.value()).type);
-      break;
-    case Argument::kBoolean:
-      hash.add(argument.boolean());
-      break;
-    case Argument::kInteger:
-      hash.add(argument.integer());
-      break;
-    case Argument::kFloating:
-      hash.add(std::bit_cast<int64_t>(argument.floating()));
-      break;
-    case Argument::kText:
-      hash.add(argument.text());
-      break;
-    case Argument::kList:
-      hash.add(argument.list().items_size());
-      for (const Argument &item : argument.list().items())
-        addArgument(hash, item);
-      break;
-    case Argument::kDtype:
-      hash.add(argument.dtype());
-      break;
-    case Argument::kDevice:
-      hash.add(argument.device());
-      break;
-    case Argument::kLayout:
-      hash.add(argument.layout());
-      break;
-    case Argument::kMemoryFormat:
-      hash.add(argument.memory_format());
-      break;
-    case Argument::kNone:
-    case Argument::KIND_NOT_SET:
-      break;
-    }
-  }
-
   Hash128 hashOf(const Node &node) const {
     Hasher hash;
     hash.add(node.op()).add(node.arguments_size());
     for (const Argument &argument : node.arguments())
-      addArgument(hash, argument);
+      ::neuroncore::graph::hashArgument(hash, argument,
+                                        [&](uint32_t value) { addType(hash, *definitions.at(value).type); });
     for (int r = 0; r < node.results_size(); ++r) {
       hash.add(node.results(r) != 0);
       addType(hash, node.types(r));

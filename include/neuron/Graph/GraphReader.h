@@ -8,6 +8,7 @@
 #define NEURON_GRAPH_GRAPHREADER_H
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,10 @@ Status verifyGraph(const GraphDef &graph);
 /// Identity for caches: equal for graphs that differ only in locations, names of nodes, inputs and the graph, and value
 /// numbering.
 Hash128 hashGraph(const GraphDef &graph);
+
+/// Adds an argument of a node to a hash: its kind and content, in lists too; `addValue` says what a value is hashed as.
+void hashArgument(Hasher &hash, const ::neuron::graph::Argument &argument,
+                  const std::function<void(uint32_t)> &addValue);
 
 /// One line per value, with the innermost Python line of each node where it is known.
 std::string printGraph(const GraphDef &graph);
