@@ -8,6 +8,28 @@
 using namespace mlir;
 using namespace mlir::neuron;
 
+LogicalResult mlir::neuron::verifyAttentionOperands(Operation *op, RankedTensorType query, RankedTensorType key,
+                                                    RankedTensorType value, Value mask, double scale) {
+  ArrayRef<int64_t> q = query.getShape(), k = key.getShape(), v = value.getShape();
+  if (k[0] != q[0] || k[3] != q[3] || v[0] != q[0] || v[1] != k[1] || v[2] != k[2])
+    return op->emitOpError() << "expected key [" << q[0] << ", groups, keys, " << q[3]
+                             << "] and value with the same batch, groups and keys but got " << key << " and " << value;
+  if (k[1] == 0 || q[1] % k[1] != 0)
+    return op->emitOpError() << "expected heads to be a multiple of groups but got " << q[1] << " and " << k[1];
+  if (mask) {
+    RankedTensorType type = cast<RankedTensorType>(mask.getType());
+    bool fits = type.getRank() == 4 && type.getElementType().isF32() && type.getDimSize(3) == k[2];
+    for (int64_t d = 0; fits && d < 3; ++d)
+      fits = type.getDimSize(d) == 1 || type.getDimSize(d) == q[d];
+    if (!fits)
+      return op->emitOpError() << "expected a mask that repeats to [" << q[0] << ", " << q[1] << ", " << q[2] << ", "
+                               << k[2] << "] of f32 but got " << type;
+  }
+  if (!(scale > 0))
+    return op->emitOpError() << "expected a positive scale but got " << scale;
+  return success();
+}
+
 LogicalResult AttentionBackwardOp::verify() {
   auto typeOf = [](Value value) { return cast<RankedTensorType>(value.getType()); };
   RankedTensorType query = typeOf(getQuery()), key = typeOf(getKey()), value = typeOf(getValue());
@@ -15,12 +37,9 @@ LogicalResult AttentionBackwardOp::verify() {
     if (type.getRank() != 4 || !isa<FloatType>(type.getElementType()) ||
         type.getElementType() != query.getElementType())
       return emitOpError() << "expected " << name << " of rank 4 and one float type but got " << type;
-  ArrayRef<int64_t> q = query.getShape(), k = key.getShape(), v = value.getShape();
-  if (k[0] != q[0] || k[3] != q[3] || v[0] != q[0] || v[1] != k[1] || v[2] != k[2])
-    return emitOpError() << "expected key [" << q[0] << ", groups, keys, " << q[3]
-                         << "] and value with the same batch, groups and keys but got " << key << " and " << value;
-  if (k[1] == 0 || q[1] % k[1] != 0)
-    return emitOpError() << "expected heads to be a multiple of groups but got " << q[1] << " and " << k[1];
+  if (failed(verifyAttentionOperands(*this, query, key, value, getMask(), getScale().convertToDouble())))
+    return failure();
+  ArrayRef<int64_t> q = query.getShape(), v = value.getShape();
   auto expect = [&](StringRef name, Value operand, RankedTensorType expected) -> LogicalResult {
     if (operand.getType() != expected)
       return emitOpError() << "expected " << name << " of type " << expected << " but got " << operand.getType();
@@ -35,17 +54,6 @@ LogicalResult AttentionBackwardOp::verify() {
       failed(expect("key gradient", getKeyGradient(), key)) ||
       failed(expect("value gradient", getValueGradient(), value)))
     return failure();
-  if (Value mask = getMask()) {
-    RankedTensorType type = typeOf(mask);
-    bool fits = type.getRank() == 4 && type.getElementType().isF32() && type.getDimSize(3) == k[2];
-    for (int64_t d = 0; fits && d < 3; ++d)
-      fits = type.getDimSize(d) == 1 || type.getDimSize(d) == q[d];
-    if (!fits)
-      return emitOpError() << "expected a mask that repeats to [" << q[0] << ", " << q[1] << ", " << q[2] << ", "
-                           << k[2] << "] of f32 but got " << type;
-  }
-  if (!(getScale().convertToDouble() > 0))
-    return emitOpError() << "expected a positive scale but got " << getScale().convertToDouble();
   return success();
 }
 

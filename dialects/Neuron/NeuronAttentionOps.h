@@ -16,6 +16,11 @@ namespace attribute {
 inline constexpr llvm::StringLiteral kColumn = "neuron.column";
 } // namespace attribute
 
+/// What attention and its gradient ask of their operands, whose ranks are 4: sizes that agree, heads in whole groups, a
+/// mask that repeats to the scores, a positive scale. Reports on `op`.
+LogicalResult verifyAttentionOperands(Operation *op, RankedTensorType query, RankedTensorType key,
+                                      RankedTensorType value, Value mask, double scale);
+
 inline int64_t firstColumn(AccumulateOp op) {
   auto column = op->getAttrOfType<IntegerAttr>(attribute::kColumn);
   return column ? column.getInt() : 0;

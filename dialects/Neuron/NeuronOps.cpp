@@ -5,6 +5,8 @@
 
 #include "dialects/Neuron/NeuronOps.h"
 
+#include "dialects/Neuron/NeuronAttentionOps.h"
+
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 #include "mlir/IR/OpImplementation.h"
@@ -396,23 +398,9 @@ LogicalResult AttentionOp::verify() {
     if (failed(expectElement(*this, name, type.getElementType(), query.getElementType())))
       return failure();
   }
-  ArrayRef<int64_t> q = query.getShape(), k = key.getShape(), v = value.getShape();
-  if (k[0] != q[0] || k[3] != q[3] || v[0] != q[0] || v[1] != k[1] || v[2] != k[2])
-    return emitOpError() << "expected key [" << q[0] << ", groups, keys, " << q[3]
-                         << "] and value with the same batch, groups and keys but got " << key << " and " << value;
-  if (k[1] == 0 || q[1] % k[1] != 0)
-    return emitOpError() << "expected heads to be a multiple of groups but got " << q[1] << " and " << k[1];
-  if (Value mask = getMask()) {
-    RankedTensorType type = tensorType(mask);
-    bool fits = type.getRank() == 4 && type.getElementType().isF32() && type.getDimSize(3) == k[2];
-    for (int64_t d = 0; fits && d < 3; ++d)
-      fits = type.getDimSize(d) == 1 || type.getDimSize(d) == q[d];
-    if (!fits)
-      return emitOpError() << "expected a mask that repeats to [" << q[0] << ", " << q[1] << ", " << q[2] << ", " << k[2]
-                           << "] of f32 but got " << type;
-  }
-  if (!(getScale().convertToDouble() > 0))
-    return emitOpError() << "expected a positive scale but got " << getScale().convertToDouble();
+  if (failed(verifyAttentionOperands(*this, query, key, value, getMask(), getScale().convertToDouble())))
+    return failure();
+  ArrayRef<int64_t> q = query.getShape(), v = value.getShape();
   if (result != RankedTensorType::get({q[0], q[1], q[2], v[3]}, query.getElementType()))
     return emitOpError() << "expected result [" << q[0] << ", " << q[1] << ", " << q[2] << ", " << v[3] << "] of "
                          << query.getElementType() << " but got " << result;
