@@ -34,9 +34,10 @@ static SmallVector<int64_t> sizesOf(const RecordedType &type) {
   return SmallVector<int64_t>(type.sizes().begin(), type.sizes().end());
 }
 
-/// As PyTorch spells it.
+/// The function of the graph itself; layers have other names.
 static constexpr StringLiteral kMainName = "main";
 
+/// As PyTorch spells it.
 static std::string typeName(ScalarType type) { return StringRef(::neuron::graph::ScalarType_Name(type)).lower(); }
 
 GraphImporter::GraphImporter(const GraphDef &graph, MLIRContext *context)
