@@ -91,7 +91,7 @@ def instruction_bytes(neff: bytes) -> int:
         return sum(member.size for member in archive if member.name.endswith(".bin"))
 
 
-def inductor_compile(case: Case, rows: int, columns: int, dtype: torch.dtype) -> float:
+def inductor_compile(function: Callable, arguments: list[torch.Tensor]) -> float:
     """Seconds inside Inductor's compile_fx_inner on the CPU."""
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
@@ -106,11 +106,14 @@ def inductor_compile(case: Case, rows: int, columns: int, dtype: torch.dtype) ->
             spent += time.perf_counter() - started
 
     torch._dynamo.reset()
-    arguments = case.arguments(rows, columns, dtype, "cpu", fill=False)
     with torch.no_grad():
         inductor = functools.partial(compile_fx, inner_compile=timed)
-        torch.compile(case.function, backend=inductor, fullgraph=True, dynamic=False)(*arguments)
+        torch.compile(function, backend=inductor, fullgraph=True, dynamic=False)(*arguments)
     return spent
+
+
+def _inductor_case(case: Case, rows: int, columns: int, dtype: torch.dtype) -> float:
+    return inductor_compile(case.function, case.arguments(rows, columns, dtype, "cpu", fill=False))
 
 
 def compile_rows(turns: int) -> list[Row]:
@@ -128,7 +131,7 @@ def compile_rows(turns: int) -> list[Row]:
         progress("compile: warming up both compilers")
         # What switching the caches off makes Dynamo say once per graph.
         warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")
-        inductor_compile(SOFTMAX, 64, 64, torch.float32)
+        _inductor_case(SOFTMAX, 64, 64, torch.float32)
         compile_only(SOFTMAX, 64, 64, torch.float32)
         for case in CASES:
             front_ends = []
@@ -140,7 +143,7 @@ def compile_rows(turns: int) -> list[Row]:
 
             def theirs(turn: int, case=case) -> float:
                 # Sizes differ from turn to turn, so that no cache can serve the graph.
-                return inductor_compile(case, 1024 + turn, 1024, torch.float32)
+                return _inductor_case(case, 1024 + turn, 1024, torch.float32)
 
             progress(f"compile: {case.name}")
             pair = interleaved(ours, theirs, turns)

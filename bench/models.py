@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import tempfile
 import time
@@ -15,7 +14,7 @@ from unittest import mock
 
 import torch
 import torch.nn.functional as F
-from compiling import compile_function
+from compiling import compile_function, inductor_compile
 from measure import Row, interleaved, progress, seconds
 from modelling import BF16, MachineModel, limiter
 from torch_neuronx import _C, get_fallback_ops
@@ -26,8 +25,10 @@ BATCH, TOKENS = 2, 17
 FEW_LAYERS, MANY_LAYERS = 2, 24
 COMPILE_BAR, LAYER_TIME_BAR, LAYER_BYTES_BAR, FORWARD_BAR = 20, 2, 1.5, 1.3
 
+
 def _tokens(vocabulary: int, batch: int = BATCH, tokens: int = TOKENS) -> torch.Tensor:
     return torch.randint(0, vocabulary, (batch, tokens))
+
 
 def llama(layers: int, hidden: int = 64, tokens: int = TOKENS):
     import transformers
@@ -38,6 +39,7 @@ def llama(layers: int, hidden: int = 64, tokens: int = TOKENS):
     )
     return transformers.LlamaForCausalLM(config).eval(), _tokens(200, tokens=tokens)
 
+
 def bert(layers: int, hidden: int = 64, tokens: int = TOKENS):
     import transformers
 
@@ -46,6 +48,7 @@ def bert(layers: int, hidden: int = 64, tokens: int = TOKENS):
     )
     return transformers.BertModel(config).eval(), _tokens(200, tokens=tokens)
 
+
 def gpt2(layers: int, hidden: int = 64, tokens: int = TOKENS):
     import transformers
 
@@ -53,6 +56,7 @@ def gpt2(layers: int, hidden: int = 64, tokens: int = TOKENS):
         n_embd=hidden, n_layer=layers, n_head=4, vocab_size=200, n_positions=512, use_cache=False
     )
     return transformers.GPT2LMHeadModel(config).eval(), _tokens(200, tokens=tokens)
+
 
 def vit(layers: int, hidden: int = 64, tokens: int = TOKENS):
     import transformers
@@ -64,9 +68,12 @@ def vit(layers: int, hidden: int = 64, tokens: int = TOKENS):
     )
     return transformers.ViTModel(config).eval(), torch.randn(BATCH, 3, side, side)
 
+
 MODELS = {"Llama": llama, "BERT": bert, "GPT-2": gpt2, "ViT": vit}
 
+
 # -- compile ---------------------------------------------------------------------------------------------------------
+
 
 def _compile(model: torch.nn.Module, data: torch.Tensor) -> Callable[[], tuple[float, int]]:
     """Compiles a model of the device; what is returned compiles its graph once more: seconds, and bytes of the NEFF."""
@@ -95,25 +102,6 @@ def _compile(model: torch.nn.Module, data: torch.Tensor) -> Callable[[], tuple[f
 
     return again
 
-def _inductor(model: torch.nn.Module, data: torch.Tensor) -> float:
-    """Seconds inside Inductor's compile_fx_inner on the CPU."""
-    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
-
-    spent = 0.0
-
-    def timed(*args, **kwargs):
-        nonlocal spent
-        started = time.perf_counter()
-        try:
-            return compile_fx_inner(*args, **kwargs)
-        finally:
-            spent += time.perf_counter() - started
-
-    torch._dynamo.reset()
-    with torch.no_grad():
-        inductor = functools.partial(compile_fx, inner_compile=timed)
-        torch.compile(model, backend=inductor, fullgraph=True, dynamic=False)(data)
-    return spent
 
 def model_rows(turns: int) -> list[Row]:
     """Backend time of tiny models against Inductor's, and of many layers against few. Inductor compiles each once, with
@@ -135,8 +123,9 @@ def model_rows(turns: int) -> list[Row]:
             force_disable_caches=True
         ):
             warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")
-            _inductor(torch.nn.Softmax(-1), torch.randn(8, 8))
-            theirs = _inductor(*make(FEW_LAYERS))
+            inductor_compile(torch.nn.Softmax(-1), [torch.randn(8, 8)])
+            model, data = make(FEW_LAYERS)
+            theirs = inductor_compile(model, [data])
         rows += [
             Row(
                 "model", f"{name}, {FEW_LAYERS} layers, backend vs Inductor", seconds(pair.peer), seconds(theirs),
@@ -153,7 +142,9 @@ def model_rows(turns: int) -> list[Row]:
         ]
     return rows
 
+
 # -- modelled time ---------------------------------------------------------------------------------------------------
+
 
 def _mlp(x, gate, up, down):
     return F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
@@ -206,6 +197,7 @@ def block_rows(hidden: int = 4096, wide: int = 11008, tokens: int = 2048, depth:
 
 
 # -- wall time -------------------------------------------------------------------------------------------------------
+
 
 def forward_rows(turns: int, hidden: int = 512, tokens: int = 128) -> list[Row]:
     """The emulated forward of a compiled model against eager mode on the CPU, both on two threads."""
