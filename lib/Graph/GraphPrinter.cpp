@@ -96,7 +96,8 @@ std::string printType(const TensorType &type) {
 std::string printGraph(const GraphDef &graph) {
   std::unordered_map<uint32_t, const ::neuron::graph::NodeLocation *> locations;
   for (const auto &location : graph.locations())
-    locations.emplace(location.node(), &location);
+    for (uint32_t node : location.nodes())
+      locations.emplace(node, &location);
 
   std::string out = cat("graph ", quoted(graph.name()), " ", graph.kind(), " version ", graph.version(), "\n");
   for (const auto &input : graph.inputs()) {

@@ -107,30 +107,30 @@ constexpr int64_t kMaxExtent = int64_t(1) << 62;
 
 Error invalid(std::string message) { return Error(ErrorKind::InvalidInput, std::move(message)); }
 
-/// Position of the first message with fields outside the schema, or an empty string.
-std::string findUnknownField(const google::protobuf::Message &message, const std::string &path) {
+/// Whether a message has fields outside the schema; puts the position of the first such message before `path`.
+bool hasUnknownField(const google::protobuf::Message &message, std::string &path) {
   const google::protobuf::Reflection *reflection = message.GetReflection();
   if (!reflection->GetUnknownFields(message).empty())
-    return path.empty() ? "graph" : path;
+    return true;
   std::vector<const google::protobuf::FieldDescriptor *> fields;
   reflection->ListFields(message, &fields);
   for (const google::protobuf::FieldDescriptor *field : fields) {
     if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE)
       continue;
     if (!field->is_repeated()) {
-      std::string found = findUnknownField(reflection->GetMessage(message, field), cat(path, ".", field->name()));
-      if (!found.empty())
-        return found;
+      if (hasUnknownField(reflection->GetMessage(message, field), path)) {
+        path = cat(".", field->name(), path);
+        return true;
+      }
       continue;
     }
-    for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
-      std::string found = findUnknownField(reflection->GetRepeatedMessage(message, field, i),
-                                           cat(path, ".", field->name(), "[", i, "]"));
-      if (!found.empty())
-        return found;
-    }
+    for (int i = 0; i < reflection->FieldSize(message, field); ++i)
+      if (hasUnknownField(reflection->GetRepeatedMessage(message, field, i), path)) {
+        path = cat(".", field->name(), "[", i, "]", path);
+        return true;
+      }
   }
-  return {};
+  return false;
 }
 
 /// Bytes of the contiguous tensor. Only for types that passed checkType.
@@ -208,9 +208,9 @@ private:
     if (graph_.version() != kGraphVersion)
       return Error(ErrorKind::UnsupportedVersion,
                    cat("expected graph version ", kGraphVersion, " but got ", graph_.version()));
-    if (std::string path = findUnknownField(graph_, ""); !path.empty())
-      return Error(ErrorKind::UnsupportedVersion,
-                   cat("expected only fields of graph version ", kGraphVersion, " but found another in ", path));
+    if (std::string path; hasUnknownField(graph_, path))
+      return Error(ErrorKind::UnsupportedVersion, cat("expected only fields of graph version ", kGraphVersion,
+                                                      " but found another in ", path.empty() ? "graph" : path));
     std::string_view kind = graph_.kind();
     if (kind != "inference" && kind != "forward" && kind != "backward" && kind != "eager")
       return invalid(cat("expected kind inference, forward, backward or eager but got '", kind, "'"));
@@ -338,12 +338,11 @@ private:
 
   Status locations() {
     std::unordered_set<uint32_t> seen;
-    for (int i = 0; i < graph_.locations_size(); ++i) {
-      uint32_t node = graph_.locations(i).node();
-      if (node >= uint32_t(graph_.nodes_size()) || !seen.insert(node).second)
-        return invalid(cat("location ", i, ": expected one location for each node below ", graph_.nodes_size(),
-                           " but got node ", node));
-    }
+    for (int i = 0; i < graph_.locations_size(); ++i)
+      for (uint32_t node : graph_.locations(i).nodes())
+        if (node >= uint32_t(graph_.nodes_size()) || !seen.insert(node).second)
+          return invalid(cat("location ", i, ": expected one location for each node below ", graph_.nodes_size(),
+                             " but got node ", node));
     return Status::success();
   }
 

@@ -51,7 +51,8 @@ GraphImporter::GraphImporter(const GraphDef &graph, MLIRContext *context)
     for (int i = 0; i < node.results_size(); ++i)
       types[node.results(i)] = &node.types(i);
   for (const auto &location : graph.locations())
-    locations[location.node()] = &location;
+    for (uint32_t node : location.nodes())
+      locations[node] = &location;
 }
 
 Type GraphImporter::elementType(ScalarType type) {

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -217,18 +219,22 @@ private:
 
   /// The best cut of the nodes [first, first + length), which repeat with the period.
   std::optional<Cut> cut(int first, int length, int period) const {
-    std::optional<Cut> best;
+    std::vector<Cut> cuts;
     // The first repetition may take its operands from elsewhere than the others do.
     for (int offset = 0; offset < 2 * period; ++offset) {
-      int count = (length - offset) / period;
-      if (count < kMinRepetitions)
+      Cut candidate{first + offset, period, (length - offset) / period, {}, {}, {}, 0};
+      if (candidate.count < kMinRepetitions)
         break;
-      std::optional<Cut> found = check(first + offset, period, count);
-      if (found && (!best || found->handedOverBytes < best->handedOverBytes ||
-                    (found->handedOverBytes == best->handedOverBytes && found->count > best->count)))
-        best = std::move(found);
+      if (addOutputs(candidate))
+        cuts.push_back(std::move(candidate));
     }
-    return best;
+    llvm::stable_sort(cuts, [](const Cut &a, const Cut &b) {
+      return std::pair(a.handedOverBytes, -a.count) < std::pair(b.handedOverBytes, -b.count);
+    });
+    for (Cut &candidate : cuts)
+      if (addParameters(candidate))
+        return std::move(candidate);
+    return std::nullopt;
   }
 
   bool isTensor(uint32_t value) const {
@@ -294,9 +300,9 @@ private:
     return possible;
   }
 
-  /// Whether the repetitions refer to values in the same way, and what they hand over.
-  std::optional<Cut> check(int first, int period, int count) const {
-    Cut result{first, period, count, {}, {}, {}, 0};
+  /// Whether the repetitions refer to values in the same way, and what they take from outside.
+  bool addParameters(Cut &result) const {
+    auto [first, period, count] = std::tuple(result.first, result.period, result.count);
     // Positions of the references that come from outside, in the first repetition.
     llvm::SmallVector<size_t> outside;
     bool hasProduct = false;
@@ -309,30 +315,30 @@ private:
         for (int k = 1; k < count; ++k) {
           const Reference &other = references[firstReference[first + k * period + j] + slot];
           if ((other.node >= first + k * period) != internal)
-            return std::nullopt;
+            return false;
           if (internal && (other.node - k * period != reference.node || other.result != reference.result))
-            return std::nullopt;
+            return false;
         }
         if (!internal)
           outside.push_back(begin + slot - firstReference[first]);
       }
     }
-    if (!hasProduct || !addOutputs(result))
-      return std::nullopt;
-    std::map<std::vector<uint32_t>, int> seen;
+    if (!hasProduct)
+      return false;
+    std::set<std::vector<uint32_t>> seen;
     for (size_t position : outside) {
       std::vector<uint32_t> values;
       for (int k = 0; k < count; ++k)
         values.push_back(references[firstReference[first + k * period] + position].value);
-      if (seen.try_emplace(values, 0).second && !addParameter(values, result))
-        return std::nullopt;
+      if (seen.insert(values).second && !addParameter(values, result))
+        return false;
     }
     // The layer names its operands by those of the first repetition.
     std::unordered_set<uint32_t> names(result.copied.begin(), result.copied.end());
     for (const auto &values : result.parameters)
       if (!names.insert(values.front()).second)
-        return std::nullopt;
-    return result;
+        return false;
+    return true;
   }
 
   bool addParameter(const std::vector<uint32_t> &values, Cut &result) const {
@@ -512,15 +518,20 @@ private:
   }
 
   void addLocations(GraphDef &result) {
-    std::unordered_map<int, const ::neuron::graph::NodeLocation *> byNode;
-    for (const auto &location : graph.locations())
-      byNode[location.node()] = &location;
-    for (int i = 0; i < static_cast<int>(origins.size()); ++i)
-      if (auto found = byNode.find(origins[i]); found != byNode.end()) {
-        auto *location = result.add_locations();
-        *location = *found->second;
-        location->set_node(i);
-      }
+    std::unordered_map<uint32_t, uint32_t> positions; // in the new graph, of nodes of the old one
+    for (size_t i = 0; i < origins.size(); ++i)
+      positions[origins[i]] = i;
+    for (const auto &location : graph.locations()) {
+      ::neuron::graph::NodeLocation *kept = nullptr;
+      for (uint32_t node : location.nodes())
+        if (auto found = positions.find(node); found != positions.end()) {
+          if (!kept) {
+            kept = result.add_locations();
+            *kept->mutable_frames() = location.frames();
+          }
+          kept->add_nodes(found->second);
+        }
+    }
   }
 
   const GraphDef &graph;

@@ -7,7 +7,9 @@
 #include "Module.h"
 
 #include <pybind11/stl.h>
+#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/python_variable.h>
 
 #include "Allocator.h"
 #include "Device.h"
@@ -61,6 +63,25 @@ py::dict memoryStats(int device) {
   return result;
 }
 
+py::tuple integerTuple(c10::IntArrayRef values) {
+  py::tuple result(values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    result[i] = values[i];
+  return result;
+}
+
+/// (dtype, sizes, strides in elements) of a strided tensor, or None where a size is symbolic. Lowering asks for those
+/// of every node of a graph, and attribute by attribute Python takes several times as long.
+py::object tensorType(py::handle object) {
+  TORCH_CHECK_TYPE(THPVariable_Check(object.ptr()), "expected a tensor");
+  const at::Tensor &tensor = THPVariable_Unpack(object.ptr());
+  if (tensor.layout() != at::kStrided || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
+    return py::none();
+  auto dtype =
+      py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject *>(torch::getTHPDtype(tensor.scalar_type())));
+  return py::make_tuple(dtype, integerTuple(tensor.sizes()), integerTuple(tensor.strides()));
+}
+
 void raiseIfInterrupted() {
   // Threads that still wait while the interpreter shuts down must not touch it.
   if (!Py_IsInitialized() || _Py_IsFinalizing())
@@ -75,6 +96,7 @@ void bindDevices(py::module_ &module) {
   setInterruptCheck(&raiseIfInterrupted);
   module.def("cancel_pending", &cancelAllQueues, py::call_guard<py::gil_scoped_release>());
   module.def("device_count", &deviceCount);
+  module.def("tensor_type", &tensorType);
   module.def("current_device", &currentDevice);
   module.def("set_device", &setCurrentDevice);
   module.def("checked_device", &checkedDevice);

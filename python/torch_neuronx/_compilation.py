@@ -125,12 +125,15 @@ def compile_graph(graph, options: dict[str, Any], modules: list[str] | None = No
         _cache.statistics["memory_hits"] += 1
         return entry
     entry = None if fresh else _cache.load(key)
+    text = None
     if entry is None:
         _cache.statistics["misses"] += 1
-        result = compiler().compile(graph.SerializeToString(deterministic=True), json.dumps(options, sort_keys=True))
+        text = graph.SerializeToString(deterministic=True)
+        result = compiler().compile(text, json.dumps(options, sort_keys=True))
         entry = _cache.store(key, bytes(result.neff), result.metadata_json)
     _preserve(graph, entry)
-    text = _graph_text(graph)
+    if text is None or len(text) > _MAX_GRAPH_BYTES:
+        text = _graph_text(graph)
     with _lock:
         entry = _memory.setdefault(key, entry)
         _graphs.setdefault(key, (text, modules or []))

@@ -47,7 +47,9 @@ static std::string sampleGraph() {
   output->set_value(3);
   setType(output->mutable_type(), {2, 3});
   output->set_mutates_input(1);
-  auto *frame = graph.add_locations()->add_frames();
+  auto *location = graph.add_locations();
+  location->add_nodes(0);
+  auto *frame = location->add_frames();
   frame->set_file("model.py");
   frame->set_line(12);
   return graph.SerializeAsString();

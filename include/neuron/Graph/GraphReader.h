@@ -40,7 +40,7 @@ Expected<GraphDef> readGraph(std::span<const uint8_t> bytes);
 ///   g7  types are parallel to results; a None result (number 0) has an empty type
 ///   g8  an operator is namespace.name.overload and every argument has a kind
 ///   g9  an output has the dtype and sizes of its value and mutates an input of that dtype and size at most once
-///   g10 a location names a node, each at most once
+///   g10 locations name nodes, each at most once
 Status verifyGraph(const GraphDef &graph);
 
 /// Identity for caches: equal for graphs that differ only in locations, names of nodes, inputs and the graph, and value

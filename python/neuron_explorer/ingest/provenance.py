@@ -58,9 +58,10 @@ def parse_graph(text: bytes, modules: list[str]) -> list[Node]:
         for index, node in enumerate(graph.nodes)
     ]
     for location in graph.locations:
-        if location.node < len(nodes):
-            node = nodes[location.node]
-            node.frames = [(frame.file, frame.line, frame.function) for frame in location.frames]
+        frames = [(frame.file, frame.line, frame.function) for frame in location.frames]
+        for node in location.nodes:
+            if node < len(nodes):
+                nodes[node].frames = frames
     return nodes
 
 

@@ -254,6 +254,6 @@ def _run_compiler(lowered: Lowered, options: BackendOptions):
 
 def _frames_of_node(graph: Any, node: int) -> list[tuple[str, int, str, str]]:
     for location in graph.locations:
-        if location.node == node:
+        if node in location.nodes:
             return [(frame.file, frame.line, frame.function, frame.text) for frame in location.frames]
     return []

@@ -37,6 +37,11 @@ class HostNumbers:
         for node in gm.graph.nodes:
             if node.op == "placeholder":
                 self._placeholders.append(node)
+            # Of the nodes of a graph few have rank 0.
+            value = node.meta.get("val")
+            if not isinstance(value, torch.Tensor) or value.dim() != 0:
+                continue
+            if node.op == "placeholder":
                 if _is_number(node) and node.meta["val"].dtype == torch.float64 and node.users:
                     self.nodes.add(node)
             elif node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and _is_number(node):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -43,8 +44,8 @@ _OPTIMISERS = frozenset({torch.ops.aten._fused_sgd, torch.ops.aten._fused_adam, 
 class InputSpec:
     argument: int
     dtype: torch.dtype
-    sizes: list[int]
-    strides: list[int]
+    sizes: Sequence[int]
+    strides: Sequence[int]
     on_host: bool
     written: bool = False
 
@@ -52,8 +53,8 @@ class InputSpec:
 @dataclass
 class OutputSpec:
     dtype: torch.dtype
-    sizes: list[int]
-    strides: list[int]
+    sizes: Sequence[int]
+    strides: Sequence[int]
     on_host: bool
     mutates_input: int = -1
 
@@ -64,8 +65,8 @@ class ResultSpec:
 
     kind: str
     index: int = 0
-    sizes: list[int] = field(default_factory=list)
-    strides: list[int] = field(default_factory=list)
+    sizes: Sequence[int] = ()
+    strides: Sequence[int] = ()
     offset: int = 0
 
 
@@ -94,16 +95,24 @@ def module_of(node) -> str:
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
     if not stack:
         return ""
-    path = next(reversed(stack.values()))[0]
+    return _module_path(next(reversed(stack.values()))[0])
+
+
+@functools.lru_cache(maxsize=4096)
+def _module_path(path: str) -> str:
     # Dynamo writes "L['self'].layers.0.mlp" or "L__self___layers_0".
     path = re.sub(r"^L\['(\w+)'\]\.?", "", path)
     path = re.sub(r"\._modules\['([^']+)'\]", r".\1", path)
     return re.sub(r"\['?([^'\]]+)'?\]", r".\1", path).strip(".")
 
 
+def _stack_of(node: Node) -> str | None:
+    return node.meta.get("stack_trace") or getattr(node, "stack_trace", None)
+
+
 def frames_of(node: Node) -> tuple[Frame, ...]:
     """The Python stack of a node, outermost first."""
-    text = node.meta.get("stack_trace") or getattr(node, "stack_trace", None)
+    text = _stack_of(node)
     return _parse_stack(text) if text else ()
 
 
@@ -126,7 +135,7 @@ def _parse_stack(text: str) -> tuple[Frame, ...]:
 def has_symbols(gm: GraphModule) -> bool:
     for node in gm.graph.nodes:
         if node.op != "placeholder":
-            continue
+            break
         value = node.meta.get("val")
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             return True
@@ -164,27 +173,41 @@ class Overload(NamedTuple):
     """What the schema of an operator says, read once: its accessors make new objects each time."""
 
     name: str
-    is_mutable: bool
+    # Only functional operators become nodes as they are.
+    is_special: bool
+    is_optimiser: bool
     draws: bool
-    arguments: list[tuple[str, bool, Any]]  # name, by keyword only, default
+    positions: dict[str, int]  # of the arguments
+    defaults: list[Any]
 
 
-@functools.lru_cache(maxsize=None)
+# By identity, because operators hash in Python; they live as long as the process.
+_overloads: dict[int, Overload] = {}
+
+
 def _overload(target: torch._ops.OpOverload) -> Overload:
-    schema = target._schema
-    return Overload(
-        str(target),
-        schema.is_mutable,
-        torch.Tag.nondeterministic_seeded in target.tags,
-        [(argument.name, argument.kwarg_only, argument.default_value) for argument in schema.arguments],
-    )
+    known = _overloads.get(id(target))
+    if known is None:
+        schema, name = target._schema, str(target)
+        known = _overloads[id(target)] = Overload(
+            name,
+            schema.is_mutable or name in _IDENTITIES or name in _SIZE_CHECKS or name in _ASSERTIONS,
+            target.overloadpacket in _OPTIMISERS,
+            torch.Tag.nondeterministic_seeded in target.tags,
+            {argument.name: position for position, argument in enumerate(schema.arguments)},
+            [argument.default_value for argument in schema.arguments],
+        )
+    return known
 
 
 class Lowering:
     """Walks the nodes of one graph once."""
 
     def __init__(self, gm: GraphModule, name: str, kind: str, symbols: dict[Any, int] | None = None):
+        from .. import _C
+
         self.gm = gm
+        self._concrete_type = _C.tensor_type
         self.builder = GraphBuilder(name, kind)
         self.symbols = symbols or {}
         # Node -> Value, list of values (several results), or a Python constant.
@@ -200,6 +223,8 @@ class Lowering:
         self.rng_needed = False
         self.numbers = HostNumbers(gm, self._concrete)
         self.number_values: dict[Node, Value] = {}
+        # Location of each text of a Python stack.
+        self.locations: dict[str, Any] = {}
 
     def run(self) -> Lowered:
         self._find_device()
@@ -230,22 +255,28 @@ class Lowering:
             return bool(result) if isinstance(value, torch.SymBool) else float(result)
         return value
 
-    def _type(self, tensor: torch.Tensor) -> tuple[torch.dtype, list[int], list[int]]:
+    def _type(self, tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...], tuple[int, ...]]:
+        known = self._concrete_type(tensor)
+        if known is not None:
+            return known
         if tensor.layout != torch.strided:
             raise UnsupportedGraph(f"layout {tensor.layout} is not supported; use dense tensors")
-        sizes, strides = list(tensor.shape), list(tensor.stride())
-        if not all(type(item) is int for item in (*sizes, *strides)):
-            sizes = [self._concrete(size) for size in sizes]
-            strides = [self._concrete(stride) for stride in strides]
+        sizes = tuple(self._concrete(size) for size in tensor.shape)
+        strides = tuple(self._concrete(stride) for stride in tensor.stride())
         return tensor.dtype, sizes, strides
 
     def _find_device(self) -> None:
+        known: set[torch.device] = set()
         for node in self.gm.graph.nodes:
             values = node.meta.get("val")
             for value in values if isinstance(values, (list, tuple)) else (values,):
                 if not isinstance(value, torch.Tensor):
                     continue
-                device = value.device
+                # Of a fake tensor .device is a function in Python.
+                device = getattr(value, "fake_device", None) or value.device
+                if device in known:
+                    continue
+                known.add(device)
                 if device.type in ("cpu", "meta"):
                     continue
                 if device.type != "neuron":
@@ -317,6 +348,8 @@ class Lowering:
             self.values[node] = self.builder.add_constant(value)
 
     def _argument(self, argument: Any) -> Any:
+        if type(argument) is int:
+            return argument
         if isinstance(argument, Node):
             if argument in self.numbers.nodes:
                 return self._number(argument)
@@ -341,58 +374,68 @@ class Lowering:
             source, index = node.args
             self.values[node] = self.values[source][index]
             return
-        if isinstance(value, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)):
+        is_tensor = isinstance(value, torch.Tensor)
+        if not is_tensor and isinstance(value, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)):
             # Arithmetic on sizes.
             self.values[node] = self._concrete(value)
             return
         if not isinstance(target, torch._ops.OpOverload):
             raise UnsupportedGraph(f"{getattr(target, '__name__', target)} is not supported in a compiled graph")
         overload = _overload(target)
+        if overload.is_special:
+            self._special_call(node, overload)
+            return
+        arguments = self._schema_arguments(overload, node)
+        if overload.draws:
+            self.rng_needed = True
+        if is_tensor:
+            (self.values[node],) = self._add_node(node, overload.name, arguments, [self._type(value)])
+            return
+        # An optimiser's operator returns lists of tensors; a node of the graph has one list of results.
+        results = [self._type(item) if isinstance(item, torch.Tensor) else None for item in _flatten(value)]
+        produced = _nest(value, iter(self._add_node(node, overload.name, arguments, results)))
+        if overload.is_optimiser and arguments[-2] is None:
+            # Gradients are written to when they are unscaled only.
+            produced[1] = list(arguments[1])
+        self.values[node] = produced
+
+    def _special_call(self, node: Node, overload: Overload) -> None:
         op = overload.name
         if op in _SIZE_CHECKS:
             return
         if op in _IDENTITIES:
             self.values[node] = self.values[node.args[0]]
-            return
-        if op in _ASSERTIONS:
+        elif op in _ASSERTIONS:
             self._assert(node)
-            return
-        if op == "aten.copy_.default":
+        elif op == "aten.copy_.default":
             self._copy(node)
-            return
-        if overload.is_mutable:
+        else:
             raise UnsupportedGraph(f"{op} writes its argument; only functional operators are expected here")
-        arguments = self._schema_arguments(overload, node)
-        # An optimiser's operator returns lists of tensors; a node of the graph has one list of results.
-        results = [self._type(item) if isinstance(item, torch.Tensor) else None for item in _flatten(value)]
-        if overload.draws:
-            self.rng_needed = True
-        produced = _nest(value, iter(self._add_node(node, op, arguments, results)))
-        if target.overloadpacket in _OPTIMISERS and arguments[-2] is None:
-            # Gradients are written to when they are unscaled only.
-            produced[1] = list(arguments[1])
-        self.values[node] = produced
 
     def _schema_arguments(self, overload: Overload, node: Node) -> list[Any]:
         """Every schema argument in order, with defaults filled in."""
-        arguments = []
-        positional = node.args
-        for position, (name, by_keyword, default) in enumerate(overload.arguments):
-            if name in node.kwargs:
-                arguments.append(self._argument(node.kwargs[name]))
-            elif not by_keyword and position < len(positional):
-                arguments.append(self._argument(positional[position]))
-            else:
-                arguments.append(default)
+        arguments = [self._argument(argument) for argument in node.args]
+        arguments += overload.defaults[len(arguments) :]
+        for name, argument in node.kwargs.items():
+            arguments[overload.positions[name]] = self._argument(argument)
         return arguments
 
     def _add_node(self, node: Node, op: str, arguments: list[Any], results: list[Any]) -> list[Value | None]:
         index = len(self.builder.graph.nodes)
         produced = self.builder.add_node(op, arguments, results, name=node.name)
-        self.builder.add_frames(index, frames_of(node))
+        self._locate(index, node)
         self.node_names.append(node.name)
         self.modules.append(module_of(node))
         return produced
+
+    def _locate(self, index: int, node: Node) -> None:
+        text = _stack_of(node)
+        if not text:
+            return
+        location = self.locations.get(text)
+        if location is None:
+            location = self.locations[text] = self.builder.add_location(_parse_stack(text))
+        location.nodes.append(index)
 
     def _assert(self, node: Node) -> None:
         """A condition on the device: it reads row 0 of a table of one row where it holds, and otherwise row 1, which is an
@@ -583,21 +626,21 @@ def _is_view(op: torch._ops.OpOverload) -> bool:
     return alias is not None and not alias.is_write
 
 
-def _elements(sizes: list[int]) -> int:
+def _elements(sizes: Sequence[int]) -> int:
     count = 1
     for size in sizes:
         count *= size
     return count
 
 
-def _contiguous(sizes: list[int]) -> list[int]:
+def _contiguous(sizes: Sequence[int]) -> list[int]:
     strides = [1] * len(sizes)
     for position in range(len(sizes) - 2, -1, -1):
         strides[position] = strides[position + 1] * max(sizes[position + 1], 1)
     return strides
 
 
-def _is_dense(sizes: list[int], strides: list[int]) -> bool:
+def _is_dense(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     expected = 1
     for size, stride in sorted(zip(sizes, strides, strict=True), key=lambda pair: (pair[1], pair[0])):
         if size == 1:

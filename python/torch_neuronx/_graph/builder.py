@@ -105,6 +105,27 @@ def _encode_number(argument: pb.Argument, value: Any, wants_float: bool) -> None
 
 
 _NUMBERS = frozenset((bool, int, float))
+# Stands for a value in what two nodes have in common.
+_ANY_VALUE = object()
+
+
+def _signature(arguments: Sequence[Any], operands: list[tuple[int, int]]) -> tuple | None:
+    """What nodes must have in common for their arguments to differ in values only; the values go to `operands` with
+    their positions. None where values are in lists."""
+    parts: list[Any] = []
+    for position, argument in enumerate(arguments):
+        if type(argument) is Value:
+            operands.append((position, argument.number))
+            parts.append(_ANY_VALUE)
+        elif type(argument) is list:
+            types = tuple(map(type, argument))
+            if Value in types or list in types or tuple in types:
+                return None
+            parts += (types, *argument)
+        else:
+            # True, 1 and 1.0 are equal.
+            parts += (type(argument), argument)
+    return tuple(parts)
 
 
 def _encode(argument: pb.Argument, value: Any, kind: str, element: str | None) -> None:
@@ -150,9 +171,9 @@ class GraphBuilder:
     def __init__(self, name: str, kind: str):
         self.graph = pb.GraphDef(version=1, name=name, kind=kind)
         self._next = 1
-        # Types and stacks repeat from layer to layer.
+        # Types and nodes repeat from layer to layer.
         self._types: dict[tuple, pb.TensorType] = {}
-        self._stacks: dict[tuple, pb.NodeLocation] = {}
+        self._nodes: dict[tuple, pb.Node] = {}
 
     def _new_value(self) -> Value:
         value = Value(self._next)
@@ -211,7 +232,26 @@ class GraphBuilder:
     ) -> list[Value | None]:
         """`arguments`: every schema argument, as a Value, a Python constant or a list of those. A result is
         (dtype, sizes, strides) or None."""
+        operands: list[tuple[int, int]] = []
+        signature = _signature(arguments, operands)
+        if signature is not None and len(results) == 1 and results[0] is not None:
+            dtype, sizes, strides = results[0]
+            key = (op, signature, dtype, tuple(sizes), tuple(strides))
+            known = self._nodes.get(key)
+            if known is not None:
+                node = self.graph.nodes.add()
+                node.CopyFrom(known)
+                node.name = name
+                for position, number in operands:
+                    node.arguments[position].value = number
+                value = self._new_value()
+                node.results[0] = value.number
+                return [value]
+        else:
+            key = None
         node = self.graph.nodes.add(op=op, name=name)
+        if key is not None:
+            self._nodes[key] = node
         for value, (kind, element) in zip(arguments, schema_kinds(op), strict=True):
             _encode(node.arguments.add(), value, kind, element)
         values: list[Value | None] = []
@@ -248,29 +288,20 @@ class GraphBuilder:
         if value is not None:
             self.fill_type(output.type, dtype, sizes, strides)
 
-    def add_frames(self, node: int, frames: Sequence[tuple[str, int, str, str]]) -> None:
-        """Python stack of a node, outermost first: (file, line, function, text)."""
-        if not frames:
-            return
+    def add_location(self, frames: Sequence[tuple[str, int, str, str]]) -> pb.NodeLocation:
+        """A Python stack, outermost first: (file, line, function, text). The caller adds the positions of its nodes."""
         location = self.graph.locations.add()
-        key = tuple(frames)
-        known = self._stacks.get(key)
-        if known is not None:
-            location.CopyFrom(known)
-        else:
-            for file, line, function, text in frames:
-                location.frames.add(file=file, line=line, function=function, text=text)
-            self._stacks[key] = location
-        location.node = node
+        for file, line, function, text in frames:
+            location.frames.add(file=file, line=line, function=function, text=text)
+        return location
 
 
 def content_hash(graph: pb.GraphDef) -> bytes:
     """Digest of what the graph computes: without locations and names."""
-    bare = pb.GraphDef(version=graph.version, kind=graph.kind)
-    for field in ("inputs", "constants", "nodes", "outputs"):
-        getattr(bare, field).extend(getattr(graph, field))
-    for node in bare.nodes:
-        node.ClearField("name")
-    for entry in bare.inputs:
-        entry.ClearField("name")
+    bare = pb.GraphDef()
+    bare.CopyFrom(graph)
+    bare.ClearField("name")
+    bare.ClearField("locations")
+    for entry in (*bare.nodes, *bare.inputs):
+        entry.name = ""
     return hashlib.sha256(bare.SerializeToString(deterministic=True)).digest()

@@ -73,7 +73,7 @@ def compile(graph_def: bytes, options_json: str) -> CompiledGraph:
         frames = [
             (frame.file, frame.line, frame.function, frame.text)
             for location in graph.locations
-            if location.node == position
+            if position in location.nodes
             for frame in location.frames
         ]
         if node.op in refused:

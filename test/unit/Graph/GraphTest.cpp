@@ -67,6 +67,7 @@ GraphDef sample() {
   output->set_mutates_input(1);
   graph.add_outputs();
   NodeLocation *location = graph.add_locations();
+  location->add_nodes(0);
   Frame *frame = location->add_frames();
   frame->set_file("model.py");
   frame->set_line(12);
@@ -180,8 +181,10 @@ TEST(Graph, Rules) {
   EXPECT_THAT(failure([](GraphDef &g) { *g.add_outputs() = g.outputs(0); }), HasSubstr("input 0 is mutated twice"));
   EXPECT_THAT(failure([](GraphDef &g) { g.mutable_outputs(1)->set_mutates_input(1); }), HasSubstr("None output"));
   // g10
-  EXPECT_THAT(failure([](GraphDef &g) { g.mutable_locations(0)->set_node(1); }), HasSubstr("below 1 but got node 1"));
-  EXPECT_THAT(failure([](GraphDef &g) { g.add_locations(); }), HasSubstr("location 1: expected one location"));
+  EXPECT_THAT(failure([](GraphDef &g) { g.mutable_locations(0)->set_nodes(0, 1); }),
+              HasSubstr("below 1 but got node 1"));
+  EXPECT_THAT(failure([](GraphDef &g) { g.add_locations()->add_nodes(0); }),
+              HasSubstr("location 1: expected one location"));
 }
 
 TEST(Graph, HashIgnoresNamesLocationsAndNumbering) {
