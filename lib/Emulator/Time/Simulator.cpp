@@ -283,6 +283,8 @@ void Simulator::stepEngine(int s, int64_t start, const ComputeCost &cost) {
     start += load;
   }
   const int64_t end = start + cost.occupancyPs;
+  // Weights are loaded beside a multiplication: such time counts once.
+  const int64_t busyUntil = std::max({start, stream.loaderPs, stream.enginePs});
   switch (cost.unit) {
   case TensorUnit::Loader:
     stream.loaderPs = end;
@@ -297,7 +299,7 @@ void Simulator::stepEngine(int s, int64_t start, const ComputeCost &cost) {
   endPs_ = std::max(endPs_, stream.lastVisiblePs);
   EngineTiming &timing = sums_.engines[s];
   ++timing.instructions;
-  timing.busyPs += cost.occupancyPs;
+  timing.busyPs += std::max<int64_t>(0, end - busyUntil);
   event.kind = TimelineEvent::Kind::Instruction;
   event.startPs = start;
   event.endPs = end;

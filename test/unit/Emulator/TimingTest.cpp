@@ -170,6 +170,7 @@ TEST(Timing, LoadStationaryHidesBehindTheRunningMatmul) {
   ASSERT_LT(l.occupancyPs, m.occupancyPs);
   const TimingResult result = simulate(tester);
   EXPECT_EQ(result.kernelPs, l.occupancyPs + 2 * m.occupancyPs + m.latencyPs);
+  EXPECT_EQ(result.engines[isa::streamIndex(Engine::Tensor)].busyPs, l.occupancyPs + 3 * m.occupancyPs);
   EXPECT_EQ(result.flops, 3 * 2.0 * 128 * 128 * 512);
 }
 
