@@ -112,8 +112,8 @@ void hardshrink(NodeImporter &b) {
 
 void softshrink(NodeImporter &b) {
   Value x = wide(b, 0), lambda = b.operandAs(1, b.f32());
-  Value below = b.select(b.compare(Predicate::Lt, x, b.unary(UnaryFunction::Neg, lambda)), b.add(x, lambda),
-                         b.mul(x, 0.0));
+  Value below =
+      b.select(b.compare(Predicate::Lt, x, b.unary(UnaryFunction::Neg, lambda)), b.add(x, lambda), b.mul(x, 0.0));
   b.result(b.select(b.compare(Predicate::Gt, x, lambda), b.sub(x, lambda), below));
 }
 

@@ -22,8 +22,8 @@ bool mlir::neuron::isExact(const Number &number, Type element) {
 
 Value mlir::neuron::arithmetic(NodeImporter &b, BinaryFunction function, const Operand &lhs, const Operand &rhs,
                                Type type) {
-  bool takesWideNumber = function == BinaryFunction::Mul || function == BinaryFunction::Div ||
-                         function == BinaryFunction::FloorDiv;
+  bool takesWideNumber =
+      function == BinaryFunction::Mul || function == BinaryFunction::Div || function == BinaryFunction::FloorDiv;
   bool survives = rhs.isTensor() ? NodeImporter::element(rhs.tensor) == type || NodeImporter::rank(rhs.tensor) != 0
                                  : isExact(rhs.number, type);
   if (b.isFloat(type) && !type.isF32() && takesWideNumber && !survives)
@@ -216,8 +216,8 @@ Value mlir::neuron::scatterStrided(NodeImporter &b, Value destination, Value sou
     b.error("expected an offset of at least 0 but got " + Twine(offset));
     return destination;
   }
-  // Descending strides that nest (each divides the one before) are the digits of a mixed-radix address: in a flat buffer
-  // cut into those digits, the region is a box.
+  // Descending strides that nest (each divides the one before) are the digits of a mixed-radix address: in a flat
+  // buffer cut into those digits, the region is a box.
   Shape order;
   for (size_t d = 0; d < sizes.size(); ++d)
     if (sizes[d] != 1)

@@ -19,8 +19,8 @@ enum class LossReduction { None = 0, Mean = 1, Sum = 2 };
 /// True when a number survives the conversion to `element`; false for run-time numbers.
 bool isExact(const Number &number, Type element);
 
-/// One arithmetic operation on `type`. Operands round to it first, with one exception of CPU PyTorch: a 16-bit tensor is
-/// multiplied and divided by a number (or a tensor of rank 0) in f32; the caller's result rounds once.
+/// One arithmetic operation on `type`. Operands round to it first, with one exception of CPU PyTorch: a 16-bit tensor
+/// is multiplied and divided by a number (or a tensor of rank 0) in f32; the caller's result rounds once.
 Value arithmetic(NodeImporter &b, BinaryFunction function, const Operand &lhs, const Operand &rhs, Type type);
 
 /// self + alpha * other in ATen's sense (bool: or).

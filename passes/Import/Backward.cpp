@@ -173,9 +173,7 @@ void logSoftmaxBackward(NodeImporter &b) {
   b.result(b.sub(grad, b.mul(b.unary(UnaryFunction::Exp, y), b.sum(grad, oneDimension(b, y, 2)))));
 }
 
-void maskedScale(NodeImporter &b) {
-  b.result(b.mul(b.mul(wide(b, 0), b.castTo(b.tensor(1), b.f32())), b.floating(2)));
-}
+void maskedScale(NodeImporter &b) { b.result(b.mul(b.mul(wide(b, 0), b.castTo(b.tensor(1), b.f32())), b.floating(2))); }
 
 //===--------------------------------------------------------------------------------------------------------------===//
 // Views: the gradient lies in a region of zeros

@@ -142,8 +142,8 @@ void add(NodeImporter &b) { b.result(scaledAdd(b, b.operand(0), b.operand(1), b.
 /// Difference of the operands at two argument positions; of a bool there is none.
 template <unsigned lhs, unsigned rhs> void subtract(NodeImporter &b) {
   for (unsigned i : {lhs, rhs})
-    if (Operand operand = b.operand(i); operand.isTensor() ? b.isBool(b.element(operand.tensor))
-                                                           : operand.number.kind == Number::Kind::Boolean)
+    if (Operand operand = b.operand(i);
+        operand.isTensor() ? b.isBool(b.element(operand.tensor)) : operand.number.kind == Number::Kind::Boolean)
       return b.error("unsupported dtype bool; use logical_not or bitwise_xor, or convert to another dtype first");
   b.result(scaledAdd(b, b.operand(lhs), b.operand(rhs), b.number(2), /*subtract=*/true));
 }

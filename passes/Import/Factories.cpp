@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tensors made from numbers. The recorded result type holds dtype= with its defaults resolved. `empty` gives zeros: reading
-// it before writing is undefined in PyTorch, but must not read foreign memory.
+// Tensors made from numbers. The recorded result type holds dtype= with its defaults resolved. `empty` gives zeros:
+// reading it before writing is undefined in PyTorch, but must not read foreign memory.
 
 #include <cmath>
 
@@ -98,7 +98,8 @@ template <bool lower> void triangleIndices(NodeImporter &b) {
   int64_t rows = b.integer(0), columns = b.integer(1), offset = b.integer(2);
   Shape shape = b.resultShape(0);
   constexpr int64_t kMaxElements = int64_t(1) << 20;
-  if (shape.size() != 2 || shape[0] != 2 || shape[1] > kMaxElements / 2 || rows > kMaxElements || columns > kMaxElements)
+  if (shape.size() != 2 || shape[0] != 2 || shape[1] > kMaxElements / 2 || rows > kMaxElements ||
+      columns > kMaxElements)
     return b.error("expected a result [2, n] of at most " + Twine(kMaxElements) + " elements");
   Shape values;
   for (int64_t r = 0; r < rows; ++r) {

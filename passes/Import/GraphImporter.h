@@ -21,10 +21,9 @@ public:
   GraphImporter(const ::neuron::graph::GraphDef &graph, MLIRContext *context);
   /// Appends the graph to the module as a function of this name. Call nodes name functions that are there already.
   LogicalResult run(ModuleOp module, StringRef name);
-  /// Whether a layer wants random numbers: each run would draw the same ones.
-  bool drawsInLayer() const { return layerDraws; }
 
-  //===-- For NodeImporter -----------------------------------------------------------------------------------------===//
+  //===-- For NodeImporter
+  //-----------------------------------------------------------------------------------------===//
 
   /// A tensor or number by its value number; a null operand for values whose node failed.
   Operand operandOf(uint32_t value) const { return operands.lookup(value); }
@@ -34,6 +33,9 @@ public:
   Value parameter(unsigned index, bool asFloat, Location loc);
   /// The (seed, offset) argument, and the next increment of the offset; a null value when the graph has no such input.
   Value nextRandomState(int64_t &increment);
+
+  /// The (seed, offset) for a call that takes so many increments.
+  Value advancedRandomState(int64_t increments, Location loc);
   std::optional<NodeImporter::Storage> storageOf(uint32_t value, NodeImporter &emit);
   void error(const ::neuron::graph::Node &node, Location loc, const Twine &message);
 
@@ -68,7 +70,6 @@ private:
   llvm::DenseMap<int, unsigned> argumentOfInput;
   Value parametersF32, parametersI64, rngState;
   int64_t randomIncrements = 0;
-  bool layerDraws = false;
 };
 
 /// Strides in elements, row-major when the type records none.

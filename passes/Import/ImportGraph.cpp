@@ -156,7 +156,8 @@ LogicalResult GraphImporter::importArguments(StringRef name, SmallVectorImpl<Dic
       continue;
     }
     argumentOfInput[position] = argumentTypes.size();
-    bool isState = input.kind() == Input::RNG_STATE;
+    // A layer takes the state as it takes any operand: each call hands over its own.
+    bool isState = input.kind() == Input::RNG_STATE && name == kMainName;
     attributes.push_back(argumentAttributes(isState ? std::string("rng_state") : "input" + std::to_string(position),
                                             isState ? "rng_state" : "tensor", stridesOf(input.type()), 0));
     argumentTypes.push_back(RankedTensorType::get(sizesOf(input.type()), element));
@@ -240,11 +241,17 @@ Value GraphImporter::parameter(unsigned index, bool asFloat, Location loc) {
 
 Value GraphImporter::nextRandomState(int64_t &increment) {
   increment = randomIncrements++;
-  if (function.getName() == kMainName)
+  return rngState;
+}
+
+Value GraphImporter::advancedRandomState(int64_t increments, Location loc) {
+  int64_t before = std::exchange(randomIncrements, randomIncrements + increments);
+  if (before == 0)
     return rngState;
-  layerDraws = true; // what is imported here is thrown away
-  auto type = RankedTensorType::get({2}, builder.getI64Type());
-  return ConstantOp::create(builder, function.getLoc(), type, 0.0);
+  auto type = cast<RankedTensorType>(rngState.getType());
+  Value distance =
+      ConstantOp::create(builder, loc, type, DenseIntElementsAttr::get(type, ArrayRef<int64_t>{0, before}));
+  return BinaryOp::create(builder, loc, type, BinaryFunction::Add, rngState, distance);
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//
@@ -426,6 +433,8 @@ void GraphImporter::importCall(const Node &node, Location loc) {
       return;
     operands.push_back(operand);
   }
+  if (operands.size() < callee.getNumArguments())
+    operands.push_back(advancedRandomState(callee->getAttrOfType<IntegerAttr>(attribute::kRngIncrement).getInt(), loc));
   SmallVector<Attribute> strides;
   for (unsigned i = 0; i < callee.getNumArguments(); ++i)
     strides.push_back(callee.getArgAttr(i, attribute::kStrides));
@@ -556,21 +565,21 @@ LogicalResult GraphImporter::run(ModuleOp target, StringRef name) {
   if (failed || mlir::failed(importOutputs()))
     return failure();
   function.setAllArgAttrs(attributes);
+  if (name != kMainName && rngState && randomIncrements == 0)
+    if (mlir::failed(function.eraseArgument(cast<BlockArgument>(rngState).getArgNumber())))
+      return failure();
   function->setAttr(attribute::kRngIncrement, builder.getI64IntegerAttr(randomIncrements));
   return success();
 }
 
 /// Layers first, so that calls find them; one with a failed node still lets the others report theirs.
 static FailureOr<OwningOpRef<ModuleOp>> importFunctions(const GraphDef &main, ArrayRef<GraphDef> layers,
-                                                        MLIRContext *context, bool &drawsInLayer) {
+                                                        MLIRContext *context) {
   OwningOpRef<ModuleOp> module =
       ModuleOp::create(UnknownLoc::get(context), main.name().empty() ? StringRef("graph") : main.name());
   bool failed = false;
-  for (const GraphDef &layer : layers) {
-    GraphImporter importer(layer, context);
-    failed |= mlir::failed(importer.run(*module, layer.name()));
-    drawsInLayer |= importer.drawsInLayer();
-  }
+  for (const GraphDef &layer : layers)
+    failed |= mlir::failed(GraphImporter(layer, context).run(*module, layer.name()));
   failed |= mlir::failed(GraphImporter(main, context).run(*module, kMainName));
   if (failed)
     return failure();
@@ -579,12 +588,9 @@ static FailureOr<OwningOpRef<ModuleOp>> importFunctions(const GraphDef &main, Ar
 
 FailureOr<OwningOpRef<ModuleOp>> mlir::neuron::importGraph(const GraphDef &graph, MLIRContext *context) {
   context->loadDialect<NeuronDialect, func::FuncDialect>();
-  bool drawsInLayer = false;
   LayeredGraph layered = outlineLayers(graph);
   FailureOr<OwningOpRef<ModuleOp>> module =
-      importFunctions(layered.layers.empty() ? graph : layered.main, layered.layers, context, drawsInLayer);
-  if (succeeded(module) && drawsInLayer)
-    module = importFunctions(graph, {}, context, drawsInLayer);
+      importFunctions(layered.layers.empty() ? graph : layered.main, layered.layers, context);
   if (failed(module))
     return failure();
   SmallVector<StringRef> names;

@@ -428,6 +428,12 @@ public:
       input->set_wrapped_number(finder.isWrapped(value));
       *input->mutable_type() = plainType(*definition.type, finder.stridesOf(value));
     }
+    // Nodes that draw do not name the generator's state. Import drops the operand of a layer in which none does.
+    for (const Input &input : graph.inputs())
+      if (input.kind() == Input::RNG_STATE) {
+        *result.add_inputs() = input;
+        result.mutable_inputs()->rbegin()->set_value(renumber(input.value()));
+      }
     for (uint32_t value : cut.copied) {
       const LayerFinder::Definition &definition = finder.definitions.at(value);
       if (definition.kind == LayerFinder::Definition::Kind::Constant) {

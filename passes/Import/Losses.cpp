@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Losses and their backward passes, in f32. Class indices become a comparison with the class coordinate ("one hot"), which
-// needs no gather.
+// Losses and their backward passes, in f32. Class indices become a comparison with the class coordinate ("one hot"),
+// which needs no gather.
 
 #include "passes/Import/Arithmetic.h"
 
@@ -38,9 +38,7 @@ void mseLossBackward(NodeImporter &b) {
   b.result(b.mul(b.mul(difference, factor), wide(b, 0)));
 }
 
-void l1Loss(NodeImporter &b) {
-  b.result(reduceLoss(b, absolute(b, b.sub(wide(b, 0), wide(b, 1))), reductionAt(b, 2)));
-}
+void l1Loss(NodeImporter &b) { b.result(reduceLoss(b, absolute(b, b.sub(wide(b, 0), wide(b, 1))), reductionAt(b, 2))); }
 
 void smoothL1Loss(NodeImporter &b) {
   double beta = b.floating(3);
@@ -188,7 +186,8 @@ void nllLoss(NodeImporter &b) {
   // PyTorch refuses a class out of range; here the loss is not a number rather than a wrong one.
   loss = b.select(chosen->isValid, loss, kNaN);
   loss = b.dropDimensions(loss, classDims);
-  Value total = b.dropDimensions(b.sum(chosen->weight, b.allDimensions(chosen->weight)), b.allDimensions(chosen->weight));
+  Value total =
+      b.dropDimensions(b.sum(chosen->weight, b.allDimensions(chosen->weight)), b.allDimensions(chosen->weight));
   if (reduction == LossReduction::None) {
     b.result(0, loss);
     // A batch without reduction has no total.

@@ -1,11 +1,11 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an importer works with: the arguments of one node, and functions that emit neuron operations with the result type
-// worked out. Importers see values only, never operations, so that their files compile quickly.
+// What an importer works with: the arguments of one node, and functions that emit neuron operations with the result
+// type worked out. Importers see values only, never operations, so that their files compile quickly.
 //
-// An importer cannot fail half-way: error() records the message, the accessor returns something harmless, and the driver
-// drops the module in the end. A graph file is not trusted, so every size that comes from it is checked here.
+// An importer cannot fail half-way: error() records the message, the accessor returns something harmless, and the
+// driver drops the module in the end. A graph file is not trusted, so every size that comes from it is checked here.
 
 #ifndef PASSES_IMPORT_NODEIMPORTER_H
 #define PASSES_IMPORT_NODEIMPORTER_H
@@ -57,7 +57,8 @@ public:
   NodeImporter(GraphImporter &graph, OpBuilder &builder, const ::neuron::graph::Node &node, Location loc)
       : graph(graph), builder(builder), node(node), loc(loc) {}
 
-  //===-- Arguments ------------------------------------------------------------------------------------------------===//
+  //===-- Arguments
+  //------------------------------------------------------------------------------------------------===//
 
   bool isNone(unsigned i) const { return node.arguments(i).has_none(); }
   Operand operand(unsigned i);
@@ -85,14 +86,16 @@ public:
   /// A list of dimensions, sorted; None and the empty list mean all.
   Shape dimensionsOrAll(unsigned i, int64_t rank);
 
-  //===-- Results --------------------------------------------------------------------------------------------------===//
+  //===-- Results
+  //--------------------------------------------------------------------------------------------------===//
 
   unsigned numResults() const { return node.results_size(); }
   bool hasResult(unsigned k) const { return k < numResults() && node.results(k) != 0; }
   /// The recorded types. The element type is null when the neuron dialect lacks it (an error was reported).
   Type resultElement(unsigned k);
   Shape resultShape(unsigned k);
-  /// Defines a result: converts to the recorded element type and checks the shape. Results the graph drops may be set too.
+  /// Defines a result: converts to the recorded element type and checks the shape. Results the graph drops may be set
+  /// too.
   void result(unsigned k, Value value);
   void result(Value value) { result(0, value); }
   /// Defines a result as a number (f64 tensors of rank 0 exist at build time only).
@@ -100,7 +103,8 @@ public:
 
   void error(const Twine &message);
 
-  //===-- Types ----------------------------------------------------------------------------------------------------===//
+  //===-- Types
+  //----------------------------------------------------------------------------------------------------===//
 
   Type f32() { return builder.getF32Type(); }
   Type i1() { return builder.getI1Type(); }
@@ -124,7 +128,8 @@ public:
   /// Integers and bool become f32.
   Type promoteToFloat(Type type) { return isFloat(type) ? type : f32(); }
 
-  //===-- Emitting operations --------------------------------------------------------------------------------------===//
+  //===-- Emitting operations
+  //--------------------------------------------------------------------------------------===//
   // Elementwise functions broadcast: operands of lower rank get leading dimensions of size 1.
 
   Value constant(Type element, double value, ArrayRef<int64_t> shape = {});

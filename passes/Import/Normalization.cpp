@@ -53,7 +53,8 @@ Value normalizationBackward(NodeImporter &b, Value grad, Value xhat, Value rstd,
 std::optional<Shape> trailingDims(NodeImporter &b, Value x, unsigned i) {
   Shape normalized = b.integers(i);
   size_t rank = b.shape(x).size();
-  if (normalized.empty() || normalized.size() > rank || b.shape(x).take_back(normalized.size()) != ArrayRef<int64_t>(normalized)) {
+  if (normalized.empty() || normalized.size() > rank ||
+      b.shape(x).take_back(normalized.size()) != ArrayRef<int64_t>(normalized)) {
     b.error("expected the normalized shape to be the trailing sizes of the input");
     return std::nullopt;
   }
@@ -238,8 +239,9 @@ void batchNormForm(NodeImporter &b, const BatchNormForm &form) {
   auto running = [&](int i) { return i < 0 ? std::nullopt : parameter(b, i, channels->shape); };
   std::optional<Value> runningMean = running(form.runningMean), runningVariance = running(form.runningVariance);
   if (training && runningMean && form.newStatistics < 0)
-    return b.error("unsupported in training with running statistics, which it changes in place; expected the functional "
-                   "overload");
+    return b.error(
+        "unsupported in training with running statistics, which it changes in place; expected the functional "
+        "overload");
   if (!training && (!runningMean || !runningVariance))
     return b.error("expected running statistics in inference");
   Value mean, variance, centred;

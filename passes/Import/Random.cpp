@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random numbers. Every draw takes one increment of the generator's offset, in the order of the nodes, so that a graph's
-// values do not depend on how it is compiled. Draws are in f32 and round once.
+// Random numbers. Every draw takes one increment of the generator's offset, in the order of the nodes, so that a
+// graph's values do not depend on how it is compiled. Draws are in f32 and round once.
 
 #include <cmath>
 #include <numbers>

@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Views. The importers registered here define results that lie in the storage of their first argument; as_strided relies
-// on that (GraphImporter::storageOf).
+// Views. The importers registered here define results that lie in the storage of their first argument; as_strided
+// relies on that (GraphImporter::storageOf).
 
 #include "dialects/Neuron/NeuronViews.h"
 #include "passes/Import/Arithmetic.h"
@@ -170,30 +170,18 @@ void unbind(NodeImporter &b) {
 }
 
 constexpr Registration kImporters[] = {
-    {"aten.alias.default", "T", identity},
-    {"aten.detach.default", "T", identity},
-    {"aten.lift_fresh.default", "T", identity},
-    {"aten.view.default", "TL", reshaped},
-    {"aten._unsafe_view.default", "TL", reshaped},
-    {"aten._reshape_alias.default", "TLL", reshaped},
-    {"aten.expand.default", "TLB", expand},
-    {"aten.permute.default", "TL", permute},
-    {"aten.transpose.int", "TII", transpose},
-    {"aten.t.default", "T", matrixTranspose},
-    {"aten.slice.Tensor", "TIiiI", slice},
-    {"aten.select.int", "TII", select},
-    {"aten.narrow.default", "TIII", narrow},
-    {"aten.squeeze.default", "T", squeeze<-1>},
-    {"aten.squeeze.dim", "TI", squeeze<1>},
-    {"aten.squeeze.dims", "TL", squeeze<1>},
-    {"aten.unsqueeze.default", "TI", unsqueeze},
-    {"aten.as_strided.default", "TLLi", asStrided},
-    {"aten.diagonal.default", "TIII", diagonal},
-    {"aten.unfold.default", "TIII", unfold},
-    {"aten.split.Tensor", "TII", split<2>},
-    {"aten.split_with_sizes.default", "TLI", split<2>},
-    {"aten.chunk.default", "TII", split<2>},
-    {"aten.unbind.int", "TI", unbind},
+    {"aten.alias.default", "T", identity},         {"aten.detach.default", "T", identity},
+    {"aten.lift_fresh.default", "T", identity},    {"aten.view.default", "TL", reshaped},
+    {"aten._unsafe_view.default", "TL", reshaped}, {"aten._reshape_alias.default", "TLL", reshaped},
+    {"aten.expand.default", "TLB", expand},        {"aten.permute.default", "TL", permute},
+    {"aten.transpose.int", "TII", transpose},      {"aten.t.default", "T", matrixTranspose},
+    {"aten.slice.Tensor", "TIiiI", slice},         {"aten.select.int", "TII", select},
+    {"aten.narrow.default", "TIII", narrow},       {"aten.squeeze.default", "T", squeeze<-1>},
+    {"aten.squeeze.dim", "TI", squeeze<1>},        {"aten.squeeze.dims", "TL", squeeze<1>},
+    {"aten.unsqueeze.default", "TI", unsqueeze},   {"aten.as_strided.default", "TLLi", asStrided},
+    {"aten.diagonal.default", "TIII", diagonal},   {"aten.unfold.default", "TIII", unfold},
+    {"aten.split.Tensor", "TII", split<2>},        {"aten.split_with_sizes.default", "TLI", split<2>},
+    {"aten.chunk.default", "TII", split<2>},       {"aten.unbind.int", "TI", unbind},
 };
 
 } // namespace
