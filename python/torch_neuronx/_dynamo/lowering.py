@@ -106,6 +106,11 @@ def _module_path(path: str) -> str:
     return re.sub(r"\['?([^'\]]+)'?\]", r".\1", path).strip(".")
 
 
+def _device_of(tensor: torch.Tensor) -> torch.device:
+    # Of a fake tensor .device is a function in Python.
+    return getattr(tensor, "fake_device", None) or tensor.device
+
+
 def _stack_of(node: Node) -> str | None:
     return node.meta.get("stack_trace") or getattr(node, "stack_trace", None)
 
@@ -272,8 +277,7 @@ class Lowering:
             for value in values if isinstance(values, (list, tuple)) else (values,):
                 if not isinstance(value, torch.Tensor):
                     continue
-                # Of a fake tensor .device is a function in Python.
-                device = getattr(value, "fake_device", None) or value.device
+                device = _device_of(value)
                 if device in known:
                     continue
                 known.add(device)
@@ -322,7 +326,7 @@ class Lowering:
                 return
             dtype, sizes, strides = self._type(value)
             self.input_of[node] = len(self.inputs)
-            self.inputs.append(InputSpec(position, dtype, sizes, strides, value.device.type == "cpu"))
+            self.inputs.append(InputSpec(position, dtype, sizes, strides, _device_of(value).type == "cpu"))
             self.values[node] = self.builder.add_tensor_input(node.name, dtype, sizes, strides)
         else:
             self.values[node] = self._concrete(value)

@@ -197,7 +197,9 @@ class GraphBuilder:
 
     def add_tensor_input(self, name: str, dtype: torch.dtype, sizes: Sequence[int], strides: Sequence[int]) -> Value:
         value = self._new_value()
-        entry = self.graph.inputs.add(value=value.number, name=name, kind=pb.Input.TENSOR)
+        entry = self.graph.inputs.add()  # a tensor
+        entry.value = value.number
+        entry.name = name
         self.fill_type(entry.type, dtype, sizes, strides)
         return value
 
