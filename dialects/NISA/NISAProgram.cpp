@@ -71,7 +71,12 @@ private:
     for (BlockArgument argument : layer.getArguments()) {
       parameterOf[argument] = view.parameterBytes.size();
       view.parameterBytes.push_back(bytesOf(argument));
-      unit.parameters[argument.getArgNumber()].bytes = bytesOf(argument);
+      schedule::VariableInfo &parameter = unit.parameters[argument.getArgNumber()];
+      parameter.bytes = bytesOf(argument);
+      if (auto alias =
+              layer.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), ::mlir::neuron::attribute::kAliasOf))
+        parameter.aliasGroup = unit.parameters[alias.getInt()].aliasGroup =
+            isa::kParameterFlag | (unit.firstParameter + static_cast<uint32_t>(alias.getInt()));
     }
     for (Operation &op : layer.getBody().front()) {
       if (isa<::mlir::neuron::CallOp>(op))

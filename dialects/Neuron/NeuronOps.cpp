@@ -503,6 +503,16 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "call_c2: expected operand " << i << " to be read with the strides "
                            << callee.getArgAttr(i, attribute::kStrides) << " of @" << getCallee() << " but got "
                            << (*getStrides())[i];
+  if (getReplaced() && getReplaced()->size() != getNumResults())
+    return emitOpError() << "call_c3: expected one replaced operand or -1 for each of " << getNumResults()
+                         << " results but got " << getReplaced()->size();
+  for (unsigned k = 0; k < getNumResults(); ++k) {
+    auto alias = callee.getResultAttrOfType<IntegerAttr>(k, attribute::kAliasOf);
+    if (getReplacedBy(k) != (alias ? alias.getInt() : -1))
+      return emitOpError() << "call_c3: expected result " << k << " to replace operand "
+                           << (alias ? alias.getInt() : -1) << " as in @" << getCallee() << " but got "
+                           << getReplacedBy(k);
+  }
   return success();
 }
 

@@ -275,15 +275,19 @@ def Neuron_CallOp : Neuron_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInt
 
     `call_c1`: the callee is a function of the same module other than the caller, and operands and results have its types.
     `call_c2`: in tensor form, `strides` are those that the callee's arguments are read with.
+    `call_c3`: in tensor form, `replaced` has for each result the operand whose memory the callee writes it to
+    (`neuron.alias_of` of the callee), or -1.
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyTypeOf<[Neuron_Tensor, Neuron_HbmBuffer]>>:$operands,
-                       OptionalAttr<ArrayAttr>:$strides);
+                       OptionalAttr<ArrayAttr>:$strides, OptionalAttr<DenseI64ArrayAttr>:$replaced);
   let results = (outs Variadic<Neuron_Tensor>:$outputs);
   let assemblyFormat = "$callee `(` $operands `)` attr-dict `:` functional-type($operands, $outputs)";
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<int64_t> getStridesOf(unsigned operand) {
       return ::mlir::cast<::mlir::DenseI64ArrayAttr>((*getStrides())[operand]).asArrayRef();
     }
+    /// The operand whose memory becomes result `number`, or -1.
+    int64_t getReplacedBy(unsigned number) { return getReplaced() ? (*getReplaced())[number] : -1; }
   }];
 }
 

@@ -438,8 +438,15 @@ void GraphImporter::importCall(const Node &node, Location loc) {
   SmallVector<Attribute> strides;
   for (unsigned i = 0; i < callee.getNumArguments(); ++i)
     strides.push_back(callee.getArgAttr(i, attribute::kStrides));
+  SmallVector<int64_t> replaced;
+  for (unsigned k = 0; k < callee.getNumResults(); ++k) {
+    auto alias = callee.getResultAttrOfType<IntegerAttr>(k, attribute::kAliasOf);
+    replaced.push_back(alias ? alias.getInt() : -1);
+  }
+  bool replaces = llvm::any_of(replaced, [](int64_t operand) { return operand >= 0; });
   auto call = CallOp::create(builder, loc, callee.getResultTypes(), callee.getSymName(), operands,
-                             builder.getArrayAttr(strides));
+                             builder.getArrayAttr(strides),
+                             replaces ? builder.getDenseI64ArrayAttr(replaced) : DenseI64ArrayAttr());
   for (auto [value, result] : llvm::zip_equal(node.results(), call.getResults()))
     define(value, {result, {}});
 }

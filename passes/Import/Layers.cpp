@@ -81,8 +81,13 @@ struct Cut {
   int first = 0, period = 0, count = 0;
   /// Values of a parameter in each repetition.
   std::vector<std::vector<uint32_t>> parameters;
-  /// Node in the stretch and result that later nodes need.
-  std::vector<std::pair<int, int>> outputs;
+  struct Output {
+    int node = 0, result = 0;
+    /// Number of the parameter whose memory the result replaces (a cache that is written in place), or -1.
+    int replaced = -1;
+  };
+  /// Results of nodes in the stretch that later nodes or the caller need.
+  std::vector<Output> outputs;
   /// Made anew in the layer: values shared by all repetitions, in the order of their definition.
   std::vector<uint32_t> copied;
   int64_t handedOverBytes = 0;
@@ -111,12 +116,16 @@ public:
       });
     }
     firstReference.push_back(references.size());
+    std::unordered_map<uint32_t, int> returned;
     for (const auto &output : graph.outputs())
       if (output.value() != 0) {
         use(output.value(), graph.nodes_size());
-        if (output.mutates_input() != 0)
-          mutations.insert(output.value());
+        ++returned[output.value()];
       }
+    for (const auto &output : graph.outputs())
+      if (output.value() != 0 && output.mutates_input() != 0)
+        mutations[output.value()] =
+            returned[output.value()] == 1 ? graph.inputs(output.mutates_input() - 1).value() : 0;
     hashes.reserve(graph.nodes_size());
     for (const Node &node : graph.nodes()) {
       hashes.push_back(hashOf(node));
@@ -149,6 +158,9 @@ private:
 
   void use(uint32_t value, int user) {
     const Definition &definition = definitions.at(value);
+    if (definition.kind == Definition::Kind::Input) {
+      inputUsers.try_emplace(value, user, user).first->second.second = user;
+    }
     if (definition.kind != Definition::Kind::Node)
       return;
     auto &uses = lastUse[definition.index];
@@ -333,6 +345,8 @@ private:
       if (seen.insert(values).second && !addParameter(values, result))
         return false;
     }
+    if (!replaceParameters(result))
+      return false;
     // The layer names its operands by those of the first repetition.
     std::unordered_set<uint32_t> names(result.copied.begin(), result.copied.end());
     for (const auto &values : result.parameters)
@@ -363,19 +377,57 @@ private:
     return true;
   }
 
+  /// Finds the parameters that results replace. Each repetition has one of its own, which nothing else reads.
+  bool replaceParameters(Cut &cut) const {
+    for (Cut::Output &output : cut.outputs) {
+      std::vector<uint32_t> replaced = replacedBy(cut, output.node, output.result);
+      if (replaced.empty())
+        continue;
+      auto found = llvm::find(cut.parameters, replaced);
+      if (found == cut.parameters.end())
+        return false;
+      output.replaced = static_cast<int>(found - cut.parameters.begin());
+      for (const auto &values : cut.parameters)
+        if (&values != &*found && llvm::any_of(values, [&](uint32_t v) { return llvm::is_contained(replaced, v); }))
+          return false;
+      for (int k = 0; k < cut.count; ++k) {
+        auto [first, last] = inputUsers.at(replaced[k]);
+        int begin = cut.first + k * cut.period;
+        if (first < begin || last >= begin + cut.period || llvm::count(replaced, replaced[k]) != 1)
+          return false;
+        const TensorType &type = *definitions.at(replaced[k]).type;
+        if (!::neuroncore::graph::isContiguous(type))
+          return false;
+      }
+    }
+    return true;
+  }
+
+  /// The inputs that a result is the new content of, one per repetition; empty where none is or not all are.
+  std::vector<uint32_t> replacedBy(const Cut &cut, int node, int result) const {
+    std::vector<uint32_t> inputs;
+    for (int k = 0; k < cut.count; ++k) {
+      auto found = mutations.find(graph.nodes(cut.first + k * cut.period + node).results(result));
+      if (found == mutations.end() || found->second == 0)
+        return {};
+      inputs.push_back(found->second);
+    }
+    return inputs;
+  }
+
   bool addOutputs(Cut &cut) const {
     for (int j = 0; j < cut.period; ++j) {
       const Node &node = graph.nodes(cut.first + j);
       for (int r = 0; r < node.results_size(); ++r) {
         if (node.results(r) == 0)
           continue;
-        bool needed = false;
+        bool needed = false, replaces = !replacedBy(cut, j, r).empty();
         for (int k = 0; k < cut.count; ++k) {
           int index = cut.first + k * cut.period + j;
           const auto &uses = lastUse[index];
           if (r < static_cast<int>(uses.size()) && uses[r] >= cut.first + (k + 1) * cut.period) {
             needed = true;
-            if (mutations.count(graph.nodes(index).results(r)) != 0)
+            if (!replaces && mutations.count(graph.nodes(index).results(r)) != 0)
               return false;
           }
         }
@@ -384,6 +436,8 @@ private:
         if (node.types(r).dtype() == ::neuron::graph::FLOAT64 || bytesOf(node.types(r)) == 0)
           return false;
         cut.outputs.push_back({j, r});
+        if (replaces)
+          continue;
         // Handing over what is computed is better than handing over a view of it.
         cut.handedOverBytes += bytesOf(node.types(r)) + (isViewNode(node) ? 1 : 0);
       }
@@ -401,8 +455,9 @@ private:
   std::vector<Reference> references;  // of all nodes in order
   std::vector<size_t> firstReference; // of each node
   std::vector<char> isProductNode;
-  std::vector<std::vector<int>> lastUse; // per node and result: position of the last user
-  std::unordered_set<uint32_t> mutations;
+  std::vector<std::vector<int>> lastUse;            // per node and result: position of the last user
+  std::unordered_map<uint32_t, uint32_t> mutations; // new content of an input: the input; 0: and something else
+  std::unordered_map<uint32_t, std::pair<int, int>> inputUsers; // first and last node that reads an input
   std::vector<Hash128> hashes;
 
   friend class LayerBuilder;
@@ -446,11 +501,12 @@ public:
     }
     for (int j = 0; j < cut.period; ++j)
       addNode(result, cut.first + j);
-    for (auto [j, r] : cut.outputs) {
+    for (auto [j, r, replaced] : cut.outputs) {
       auto *output = result.add_outputs();
       const Node &node = graph.nodes(cut.first + j);
       output->set_value(numbers.at(node.results(r)));
       *output->mutable_type() = plainType(node.types(r), {});
+      output->set_mutates_input(replaced + 1);
     }
     addLocations(result);
     return result;
@@ -474,7 +530,7 @@ public:
       call->set_name(op + ".run" + std::to_string(k));
       for (const auto &values : cut.parameters)
         call->add_arguments()->set_value(values[k]);
-      for (auto [j, r] : cut.outputs) {
+      for (auto [j, r, replaced] : cut.outputs) {
         const Node &node = graph.nodes(cut.first + k * cut.period + j);
         call->add_results(node.results(r));
         *call->add_types() = node.types(r);

@@ -61,10 +61,10 @@ Accesses accessesOf(const schedule::Instruction &instruction, const schedule::St
       source = &tile;
     if (tile.space == isa::MemorySpace::Hbm) {
       unsigned variable = code.hbm[slot == 0 ? 0 : 1].variable;
-      // Parameters of one run do not overlap what the run writes.
+      // Parameters of one run do not overlap what the run writes, but for a result that replaces an operand.
       int64_t group = variable;
-      if (!(variable & isa::kParameterFlag) && unit.variables[variable].aliasGroup >= 0)
-        group = unit.variables[variable].aliasGroup;
+      if (const schedule::VariableInfo *info = unit.operand(variable); info && info->aliasGroup >= 0)
+        group = info->aliasGroup;
       access.space = -1 - group;
       accesses.push_back(access);
       continue;
@@ -256,7 +256,8 @@ struct PipelineLoopsPass : neuron::impl::PipelineLoopsPassBase<PipelineLoopsPass
       llvm::SetVector<nisa::LoopOp> loops;
       for (Operation *op : view->instructions)
         if (auto loop = op->getParentOfType<nisa::LoopOp>())
-          if (loop.getCopies().size() > 1 && llvm::none_of(loop.getCopies().front().front(), llvm::IsaPred<nisa::LoopOp>))
+          if (loop.getCopies().size() > 1 &&
+              llvm::none_of(loop.getCopies().front().front(), llvm::IsaPred<nisa::LoopOp>))
             loops.insert(loop);
       for (nisa::LoopOp loop : loops) {
         if (::neuroncore::interruptRequested())
@@ -266,8 +267,7 @@ struct PipelineLoopsPass : neuron::impl::PipelineLoopsPassBase<PipelineLoopsPass
     }
   }
 
-  static void rewrite(nisa::LoopOp loop,
-                      const llvm::DenseMap<Operation *, const schedule::Instruction *> &instructions,
+  static void rewrite(nisa::LoopOp loop, const llvm::DenseMap<Operation *, const schedule::Instruction *> &instructions,
                       const schedule::StructuredProgram &unit, const ::neuroncore::target::MachineModel &model) {
     const int64_t numCopies = loop.getCopies().size();
     LoopBody body;

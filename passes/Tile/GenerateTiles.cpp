@@ -251,6 +251,8 @@ private:
   /// stored.
   bool readsInPlace(KernelOp kernel, unsigned input, Value source, const StridedLayout &layout) {
     SmallVector<Operation *> ops = operationsOf(kernel);
+    if (auto call = dyn_cast<CallOp>(ops.back()))
+      return replacesInput(kernel, call, input, source);
     if (partialWrite(kernel))
       return keptInput(kernel) == input && keepsPlace(kernel, layouts.lookup(kernel.getInputs()[input]), layout);
     // Results of reductions are used after whole rows were read, but the rows of a tile are stored after its reads only
@@ -272,6 +274,19 @@ private:
     for (const HbmAccess &read : space->reads)
       if (read.buffer == inside &&
           (read.offset != space->writes.front().offset || read.strides != space->writes.front().strides))
+        return false;
+    return true;
+  }
+
+  /// Whether a call writes a result of its kernel to the memory of the input, which it takes as one operand only.
+  static bool replacesInput(KernelOp kernel, CallOp call, unsigned input, Value source) {
+    auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
+    auto result = dyn_cast<OpResult>(yield.getOperand(cast<OpResult>(source).getResultNumber()));
+    if (!result || result.getOwner() != call)
+      return false;
+    for (auto [position, operand] : llvm::enumerate(call.getOperands()))
+      if (viewSource(operand) == kernel.getBody().getArgument(input) &&
+          static_cast<int64_t>(position) != call.getReplacedBy(result.getResultNumber()))
         return false;
     return true;
   }
@@ -344,16 +359,23 @@ private:
                                   << (*call.getStrides())[i];
       operands.push_back(tensor.buffer);
     }
-    for (Value result : call.getResults()) {
+    for (OpResult result : call.getResults()) {
       Value outer = outerValue(kernel, result);
+      // The callee keeps what it does not write.
+      if (int64_t replaced = call.getReplacedBy(result.getResultNumber()); replaced >= 0) {
+        Value argument = outer ? overwritten.lookup(outer) : Value();
+        if (!argument || buffers.lookup(argument) != operands[replaced])
+          return call.emitOpError() << "expected result " << result.getResultNumber()
+                                    << " to have the memory of operand " << replaced << ", which it replaces";
+      }
       if (outer && !layouts.lookup(outer).isContiguous())
         return call.emitOpError() << "expected results to be stored row by row";
-      operands.push_back(outer ? buffers.lookup(outer)
-                               : memref::AllocOp::create(builder, call.getLoc(),
-                                                         hbmType(typeOf(result).getNumElements(),
-                                                                 typeOf(result).getElementType())));
+      operands.push_back(
+          outer ? buffers.lookup(outer)
+                : memref::AllocOp::create(builder, call.getLoc(),
+                                          hbmType(typeOf(result).getNumElements(), typeOf(result).getElementType())));
     }
-    CallOp::create(builder, call.getLoc(), TypeRange(), call.getCallee(), operands, ArrayAttr());
+    CallOp::create(builder, call.getLoc(), TypeRange(), call.getCallee(), operands, ArrayAttr(), DenseI64ArrayAttr());
     return success();
   }
 
@@ -397,7 +419,9 @@ private:
         if (!tensorOf(kernel, operand).buffer)
           return backward.emitError() << "expected operands that strides can address";
       auto tensor = [&](Value value) { return value ? tensorOf(kernel, value) : HbmTensor(); };
-      auto result = [&](Value value) { return llvm::is_contained(stored, value) ? tensorOf(kernel, value) : HbmTensor(); };
+      auto result = [&](Value value) {
+        return llvm::is_contained(stored, value) ? tensorOf(kernel, value) : HbmTensor();
+      };
       emitAttentionBackward(inside, backward,
                             {tensor(backward.getGradient()), tensor(backward.getQuery()), tensor(backward.getKey()),
                              tensor(backward.getValue()), tensor(backward.getMask()), tensor(backward.getLogsumexp()),

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
 import torch
 import torch.nn.functional as F
 import torch_neuronx
+from torch_neuronx import _C
 from torch_neuronx._dynamo import metrics
 
 SIZE = 48
@@ -184,26 +186,149 @@ def test_sizes(size):
     check(chain, torch.randn(size, SIZE), weights(4))
 
 
-def test_mutated_caches():
-    """Each layer writes its cache in place."""
+def check_caches(function, count, *, caches=None):
+    """Runs a function of (x, layers, caches), which writes the caches, on both devices; compares results and caches.
+    Returns the record of the program."""
+    layers, x = weights(count), torch.randn(2, SIZE)
+    caches = caches or weights(count, 8, SIZE)
+    mine = [cache.to("neuron") for cache in caches]
+    assert [cache.stride() for cache in mine] == [cache.stride() for cache in caches]
+    torch._dynamo.reset()
+    before = len(metrics.records())
+    compiled = torch.compile(function, backend="neuron", fullgraph=True, dynamic=False)
+    for _ in range(2):
+        want = function(x, layers, caches)
+        got = compiled(x.to("neuron"), [weight.to("neuron") for weight in layers], mine)
+        for actual, expected in zip([*got, *mine], [*want, *caches], strict=True):
+            torch.testing.assert_close(actual.cpu(), expected, rtol=1e-4, atol=1e-4)
+    (record,) = metrics.records()[before:]
+    return record
 
-    def function(x, position, layers, caches):
+
+def test_mutated_caches():
+    """Each layer writes rows of its cache in place."""
+
+    def function(x, layers, caches):
+        position = torch.tensor([3, 5], device=x.device)
         for weight, cache in zip(layers, caches, strict=True):
             cache.index_copy_(0, position, x)
             x = x + torch.tanh(cache[position] @ weight) + cache.sum(0)
-        return x
+        return (x,)
 
-    layers, x = weights(4), torch.randn(2, SIZE)
-    caches = weights(4, 8, SIZE)
-    position = torch.tensor([3, 5])
-    mine = [cache.to("neuron") for cache in caches]
-    want = function(x, position, layers, caches)
-    got = torch.compile(function, backend="neuron", fullgraph=True, dynamic=False)(
-        x.to("neuron"), position.to("neuron"), [weight.to("neuron") for weight in layers], mine
-    )
-    torch.testing.assert_close(got.cpu(), want, rtol=1e-4, atol=1e-4)
-    for actual, expected in zip(mine, caches, strict=True):
-        torch.testing.assert_close(actual.cpu(), expected, rtol=1e-4, atol=1e-4)
+    assert check_caches(function, 4)["kernels"] == check_caches(function, 7)["kernels"]
+
+
+def test_caches_that_change_everywhere():
+    def function(x, layers, caches):
+        for weight, cache in zip(layers, caches, strict=True):
+            cache.mul_(0.5).add_(x.mean(0))
+            x = torch.tanh(x @ weight + cache.amax(0))
+        return (x,)
+
+    assert check_caches(function, 5)["kernels"] == check_caches(function, 8)["kernels"]
+
+
+def test_caches_are_not_copied():
+    def function(x, layers, caches):
+        position = torch.tensor([3, 5], device=x.device)
+        for weight, cache in zip(layers, caches, strict=True):
+            cache.index_copy_(0, position, x)
+            x = torch.tanh((x + cache[4]) @ weight)
+        return (x,)
+
+    records = [check_caches(function, count, caches=weights(count, 4096, SIZE)) for count in (4, 7)]
+    assert records[0]["kernels"] == records[1]["kernels"]
+    summary = json.loads(_C.model_summary(_C.program_by_hash(records[1]["neff_hash"]), 0))
+    moved = summary["dma"]["hbm_read_bytes"] + summary["dma"]["hbm_write_bytes"]
+    assert moved < 4096 * SIZE * 4, "expected less than one cache to move"
+
+
+def test_caches_written_twice_in_a_layer():
+    def function(x, layers, caches):
+        for weight, cache in zip(layers, caches, strict=True):
+            cache[2:4] = x
+            x = torch.tanh(x @ weight + cache.sum(0))
+            cache[3:5] += x
+        return (x,)
+
+    check_caches(function, 4)
+
+
+def test_caches_whose_old_content_is_needed_later():
+    def function(x, layers, caches):
+        total = 0
+        before = [cache.clone() for cache in caches]
+        for weight, cache in zip(layers, caches, strict=True):
+            cache[2:4] = x
+            x = torch.tanh(x @ weight + cache.sum(0))
+        for old in before:
+            total = total + old
+        return x, total
+
+    check_caches(function, 4)
+
+
+def test_caches_that_are_results_too():
+    def function(x, layers, caches):
+        for weight, cache in zip(layers, caches, strict=True):
+            cache[2:4] = x
+            x = torch.tanh(x @ weight + cache.sum(0))
+        return (x, *[cache + 0 for cache in caches], *[cache.clone() for cache in caches])
+
+    check_caches(function, 4)
+
+
+def test_one_cache_of_all_layers():
+    def function(x, layers, caches):
+        for weight in layers:
+            caches[0][2:4] = x
+            x = torch.tanh(x @ weight + caches[0].sum(0))
+        return (x,)
+
+    check_caches(function, 4, caches=weights(1, 8, SIZE))
+
+
+def test_caches_of_the_next_layer():
+    def function(x, layers, caches):
+        for k, weight in enumerate(layers):
+            following = caches[(k + 1) % len(caches)]
+            following[2:4] += x
+            x = torch.tanh(x @ weight + caches[k].sum(0))
+        return (x,)
+
+    check_caches(function, 5)
+
+
+def test_caches_with_strides():
+    def function(x, layers, caches):
+        for weight, cache in zip(layers, caches, strict=True):
+            cache[2:4] = x
+            x = torch.tanh(x @ weight + cache.sum(0))
+        return (x,)
+
+    check_caches(function, 4, caches=[cache.t() for cache in weights(4, SIZE, 8)])
+
+
+def test_caches_that_are_only_written():
+    def function(x, layers, caches):
+        for weight, cache in zip(layers, caches, strict=True):
+            x = torch.tanh(x @ weight)
+            cache.copy_(x.repeat(4, 1))
+        return (x,)
+
+    check_caches(function, 4)
+
+
+def test_two_caches_in_each_layer():
+    def function(x, layers, caches):
+        for k, weight in enumerate(layers):
+            keys, values = caches[2 * k], caches[2 * k + 1]
+            keys[1:3], values[5:7] = x, x * 2
+            x = torch.tanh(torch.softmax(x @ keys.t(), -1) @ values @ weight)
+        return (x,)
+
+    few, many = (check_caches(function, count, caches=weights(2 * count, 8, SIZE)) for count in (4, 6))
+    assert few["kernels"] == many["kernels"]
 
 
 class Stack(torch.nn.Module):
