@@ -40,12 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     from ._decoder import ProfileError
+    from .html import ExportError
     from .ingest import IngestError
     from .profiles import ProfileError as StoreError
+    from .server import ServerError
 
     try:
         return options.run(options)
-    except (IngestError, ProfileError, StoreError, OSError) as error:
+    except (IngestError, ProfileError, StoreError, ServerError, ExportError, OSError) as error:
         print(f"neuron-explorer: error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -85,6 +87,7 @@ def _add_pair(parser: argparse.ArgumentParser, required: bool) -> None:
 
 def _add_view(commands: Any) -> None:
     view = commands.add_parser("view", help="process a capture, and show or export it")
+    view.add_argument("session", nargs="?", type=pathlib.Path, metavar="SESSION", help="the same as --session-dir")
     view.add_argument("-d", "--session-dir", type=pathlib.Path, metavar="DIR", help="folder of a capture")
     _add_pair(view, required=False)
     view.add_argument(
@@ -163,15 +166,39 @@ def _profile_folder(options: argparse.Namespace, name: str) -> pathlib.Path:
     return pathlib.Path(options.data_path).expanduser() / "profiles" / name
 
 
+def _default_name(source: pathlib.Path, is_file: bool) -> str:
+    """The NEFF's name, or the session folder's; where that is a time only, with the process before it."""
+    if is_file:
+        return source.stem
+    return f"{source.parent.name}_{source.name}" if source.name.isdigit() else source.name
+
+
+def _is_of(folder: pathlib.Path, session: pathlib.Path) -> bool:
+    """Whether the profile has been made completely, from this folder as it is now."""
+    try:
+        description = json.loads((folder / "profile.json").read_text())
+        newest = max((path.stat().st_mtime for path in session.rglob("*")), default=0)
+        return (
+            description.get("status", "PROCESSED") == "PROCESSED"
+            and description.get("source") == str(session.resolve())
+            and newest <= (folder / "profile.json").stat().st_mtime
+        )
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
 def _ingest(options: argparse.Namespace) -> pathlib.Path:
     from .ingest import Filters, ingest_pair, ingest_session
     from .profiles import checked_name, suggested_name
 
     roots = [*options.framework_source_root, *options.nki_source_root]
     source = options.session_dir or options.neff_path
-    name = options.display_name or suggested_name(source.resolve().stem if options.neff_path else source.resolve().name)
+    name = options.display_name or suggested_name(_default_name(source.resolve(), options.neff_path is not None))
     checked_name(name)
     folder = _profile_folder(options, name)
+    if not options.force and not options.ingest_only and options.session_dir and _is_of(folder, options.session_dir):
+        print(f"neuron-explorer: {name} was made from this folder before; --force makes it again", file=sys.stderr)
+        return folder
     if folder.exists() and not options.force:
         raise FileExistsError(
             f"the profile {name} exists in {folder.parent}: choose another --display-name or use --force"
@@ -202,6 +229,10 @@ def _view(options: argparse.Namespace) -> int:
     from .ingest import IngestError
     from .tables import Profile
 
+    if options.session is not None:
+        if options.session_dir is not None:
+            raise IngestError(f"expected one folder but got {options.session} and --session-dir {options.session_dir}")
+        options.session_dir = options.session
     if (options.neff_path is None) != (options.session_file is None):
         raise IngestError("expected a pair: -n NEFF and -s NTFF")
     if options.neff_path is not None and options.session_dir is not None:

@@ -162,8 +162,8 @@ def natural(text: str):
     return [int(piece) if piece.isdigit() else piece for piece in re.split(r"(\d+)", text)]
 
 
-def _lane_part(folder, table, lane_columns, group, order=None, prefix="", start="start_ts", end="end_ts"):
-    """Slices of a table whose lanes are the texts of a column."""
+def _lane_part(folder, table, lane_columns, group, order=None, prefix="", start="start_ts", end="end_ts", always=()):
+    """Slices of a table whose lanes are the texts of a column; `always` have a lane even when they have no slice."""
     colors = {name for choice in COLOR_COLUMNS.values() for name in choice}
     wanted = {start, end, "evt_wait_time_ns", *lane_columns, *NAME_COLUMNS[table], *colors}
     data = read_columns(folder, table, sorted(wanted))
@@ -171,6 +171,8 @@ def _lane_part(folder, table, lane_columns, group, order=None, prefix="", start=
         return None
     texts = Texts()
     lane = texts.map(data, lane_columns)
+    for text in always:
+        texts.number(text)
     ranked = sorted(range(len(texts.values)), key=lambda i: (order or natural)(texts.values[i]))
     rank = np.empty(len(ranked), np.int64)
     rank[ranked] = np.arange(len(ranked))
@@ -202,11 +204,17 @@ def device_parts(folder: Path) -> list[Part]:
                 errors,
             )
         )
-    parts.append(_lane_part(folder, "Instruction", ("timeline_track", "engine"), "Engines", order=_engine_order))
+    parts.append(
+        _lane_part(folder, "Instruction", ("timeline_track", "engine"), "Engines", order=_engine_order, always=ENGINES)
+    )
     parts.append(_lane_part(folder, "DmaPacketAggregated", ("queue_name",), "DMA queues"))
     # The packets where they are modelled, else each engine's share of the transfers.
-    engines = _lane_part(folder, "DmaPacket", ("engine_idx",), "DMA engines", prefix="DMA-E")
-    parts.append(engines or _lane_part(folder, "DmaPacketAggregated", ("engine_idx",), "DMA engines", prefix="DMA-E"))
+    machine = read_columns(folder, "Metadata", ("num_dma_engines_per_neuroncore",))
+    rings = (
+        [str(i) for i in range(integers(machine, "num_dma_engines_per_neuroncore")[0])] if machine is not None else []
+    )
+    options = {"lane_columns": ("engine_idx",), "group": "DMA engines", "prefix": "DMA-E", "always": rings}
+    parts.append(_lane_part(folder, "DmaPacket", **options) or _lane_part(folder, "DmaPacketAggregated", **options))
     parts.append(_lane_part(folder, "CcInstruction", ("core_idx",), "Collectives", prefix="CC-core_"))
     parts.append(_lane_part(folder, "CcOp", ("stream_id",), "Collectives", prefix="CC-stream_"))
     updates = read_columns(folder, "SemaphoreUpdate", ("timestamp", "id", "update_source", "update_operation_type"))

@@ -8,7 +8,12 @@ from __future__ import annotations
 import collections
 import csv
 import json
+import re
 import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
 
 import pytest
 from neuron_explorer import cli, schema
@@ -56,8 +61,9 @@ def test_perfetto_of_the_device(device, profile, tmp_path):
     written = perfetto.export_perfetto(Profile(profile), tmp_path)
     paths = [path for path in written if "device" in path.name]
     assert len(paths) == len(list((profile / "device").iterdir()))
-    position = sorted(path.name for path in (profile / "device").iterdir()).index(device.name)
-    tracks, slices, begun, ended = read_perfetto(paths[position])
+    # Named by the model's number, which the device profile's name ends with.
+    (path,) = (path for path in paths if path.stem.endswith(f"_{device.name.rpartition('_model_')[2]}"))
+    tracks, slices, begun, ended = read_perfetto(path)
     names = {track.name for track in tracks.values()}
     assert {"TensorMatrix", "Vector", "DMA-E0", "HBM Throughput"} <= names
     count = schema.rows_of(device, "Instruction") + schema.rows_of(device, "DmaPacketAggregated")
@@ -131,6 +137,42 @@ def test_view_processes_once_and_keeps_what_people_added(capture, tmp_path, caps
     assert cli.main([*arguments, "--force"]) == 0
     assert json.loads((folder / "profile.json").read_text())["tags"] == ["kept"]
     assert (folder / "annotations.json").read_text() == "[1]"
+
+
+def test_view_serves_a_session(capture, tmp_path):
+    """The command itself: processes the folder, serves the app and the profile, and the second time only serves."""
+    command = [
+        sys.executable,
+        "-m",
+        "neuron_explorer",
+        "view",
+        str(capture),
+        "--data-path",
+        str(tmp_path),
+        "--port",
+        "0",
+    ]
+    for again in (False, True):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                address = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())[0]
+                with urllib.request.urlopen(address, timeout=30) as page:
+                    assert b'id="root"' in page.read()
+                with urllib.request.urlopen(f"{address}api/profiles", timeout=30) as answer:
+                    (listed,) = json.load(answer)["profiles"]
+            finally:
+                process.terminate()
+                said = process.stderr.read()
+        assert listed["status"] == "PROCESSED" and listed["devices"]
+        assert listed["name"] == f"{capture.parent.name}_{capture.name}"
+        assert ("was made from this folder before" in said) == again
+
+
+def test_view_says_why_it_cannot_listen(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert cli.main(["view", "--data-path", str(tmp_path), "--port", str(port)]) == 1
+    assert f"port {port} on 127.0.0.1 cannot be used" in capsys.readouterr().err
 
 
 def test_view_of_a_pair_and_its_mistakes(pair, tmp_path, capsys):

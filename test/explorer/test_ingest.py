@@ -182,7 +182,27 @@ def test_on_chip_memory_is_used_and_fits(device):
 def test_phases_are_linked_to_nodes(device):
     phases = [row[0] for row in sql(device, 'SELECT phase FROM {IrPhase} ORDER BY "order"')]
     assert phases[0].startswith("import") and any("schedule" in phase for phase in phases), phases
-    assert sql(device, "SELECT count(DISTINCT node_id) > 3 FROM {IrLocation}") == [(True,)]
+    assert sql(device, "SELECT count(*) FROM {IrLocation} WHERE node_id NOT IN (SELECT id FROM {FrameworkNode})") == [
+        (0,)
+    ]
+    # The layer's function is in the text once: instructions of every run find their operation in it.
+    texts = dict(sql(device, "SELECT phase, text FROM {IrPhase}"))
+    operations = {"import": "neuron.contract", "schedule": "nisa.matmul"}
+    for layer in (f"{block}.{name}" for block in range(4) for name in ("up", "down")):
+        rows = sql(
+            device,
+            f"""SELECT DISTINCT l.phase, l.line FROM {{IrLocation}} l JOIN {{Instruction}} i
+            ON i.raw_framework_id = l.node_id WHERE i.opcode = 'MATMUL' AND i.layer = '{layer}'""",
+        )
+        for phase, operation in operations.items():
+            lines = texts[phase].splitlines()
+            assert any(operation in lines[line - 1] for where, line in rows if where == phase), (layer, phase)
+
+
+def test_locations_are_the_users_own_lines(device):
+    """torch.nn.functional.silu and Linear are called from step.py; their own lines are in the stack only."""
+    rows = sql(device, "SELECT DISTINCT nki_source_location FROM {Instruction} WHERE nki_source_location IS NOT NULL")
+    assert rows and all(location.rsplit("/", 1)[-1].startswith("step.py:") for (location,) in rows), rows
 
 
 def test_chain_from_operator_to_device(profile):
@@ -196,10 +216,13 @@ def test_chain_from_operator_to_device(profile):
         WHERE a.name LIKE 'aten::%' AND d.name = 'nc_exec_running'""",
     )
     assert {"aten::mul", "aten::add"} <= {row[0] for row in rows}
-    for _, stream, call, _, extra in rows:
+    for operator, stream, call, _, extra in rows:
         assert stream is not None and call == "nrta_execute_schedule"
-        name = json.loads(extra)["device_profile_name"]
+        attributes = json.loads(extra)
+        name = attributes["device_profile_name"]
         assert (profile / "device" / name / "Instruction.parquet").exists()
+        # The program of that operator, not another one.
+        assert name.startswith(f"{operator.replace('::', '_')}.") and name.endswith(f"_model_{attributes['model_id']}")
 
 
 def test_samples_and_device_memory(profile):

@@ -86,7 +86,7 @@ const marked = StateField.define<DecorationSet>({
     for (const effect of transaction.effects) {
       if (!effect.is(mark)) continue;
       const builder = new RangeSetBuilder<Decoration>();
-      for (const line of [...effect.value].sort((a, b) => a - b)) {
+      for (const line of [...new Set(effect.value)].sort((a, b) => a - b)) {
         if (line < 1 || line > transaction.state.doc.lines) continue;
         const at = transaction.state.doc.line(line).from;
         builder.add(at, at, Decoration.line({ class: "marked-line" }));
@@ -159,6 +159,10 @@ export default function Code({ label, text, language, notes, lines, onLine }: Co
     // Text that does not fit must be reachable with the keyboard alone.
     editor.scrollDOM.tabIndex = 0;
     view.current = editor;
+    // Aliases of locations come before the program.
+    const program = /^(?!#|$)/m.exec(text)?.index ?? 0;
+    if (language === "mlir" && program)
+      editor.dispatch({ effects: EditorView.scrollIntoView(program, { y: "start" }) });
     return () => editor.destroy();
   }, [label, text, language, notes]);
 

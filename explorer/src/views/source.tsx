@@ -94,14 +94,18 @@ function Sources({ lines, files }: { lines: Line[]; files: Row[] }) {
   }, [request]);
 
   useEffect(() => {
-    if (!selection || selection.table !== "Instruction") return;
+    if (selection?.table !== "Instruction") return;
     let current = true;
     const follow = async () => {
       const row = await session.source.row(session.profile.name, session.device, "Instruction", selection.row);
       if (typeof row.stack_frame_ids !== "string" || !row.stack_frame_ids) return;
       const frames: Frame[] = await session.source.stack(session.profile.name, session.device, row.stack_frame_ids);
       const readable = new Set(files.map((file) => String(file.path)));
-      const frame = frames.find((entry) => readable.has(entry.file)) ?? frames[0];
+      // The user's own line before those of the library below it.
+      const frame =
+        frames.find((entry) => `${entry.file}:${entry.line}` === row.nki_source_location) ??
+        frames.find((entry) => readable.has(entry.file)) ??
+        frames[0];
       if (!current || !frame) return;
       setPath(frame.file);
       setMarks(frames.filter((entry) => entry.file === frame.file && entry.line !== null).map((entry) => entry.line!));
@@ -214,12 +218,31 @@ export function IrPanel() {
   );
 }
 
-/** The nodes of the graph that an instruction came from. */
-export function nodesOf(row: Row): Set<string> {
+/** Ids in FrameworkNode of the graph's nodes that an instruction came from; several when operators were merged. */
+export function nodesOf(row: Row, nodes: Row[]): Set<string> {
   const found = new Set<string>();
   if (row.raw_framework_id !== null && row.raw_framework_id !== undefined) found.add(String(row.raw_framework_id));
-  for (const number of String(row.hlo_attrs ?? "").match(/\d+/g) ?? []) found.add(number);
+  const names = new Set(
+    String(row.hlo_attrs ?? "")
+      .split("+")
+      .filter(Boolean),
+  );
+  // The name of a node is unique in its graph and ends the path that the table has.
+  if (names.size)
+    for (const node of nodes) if (names.has(String(node.node_name).split("/").at(-1) ?? "")) found.add(String(node.id));
   return found;
+}
+
+/** The marked lines, the one that is the instruction itself first: its operation in its kernel. */
+function bestFirst(lines: number[], text: string, instruction: Row | null): number[] {
+  if (!instruction || lines.length < 2) return lines;
+  const texts = text.split("\n");
+  const kernel = String(instruction.kernel_instruction_name ?? "").split("#")[0];
+  const begin = kernel ? texts.findIndex((line) => line.includes(`@${kernel} `)) + 1 : 0;
+  const name = String(instruction.bir_instruction_name ?? "");
+  const inside = lines.filter((line) => line > begin);
+  const best = inside.find((line) => name && texts[line - 1].includes(`${name} `)) ?? inside[0];
+  return best === undefined ? lines : [best, ...lines.filter((line) => line !== best)];
 }
 
 function Phases({ phases, locations, nodes }: { phases: Row[]; locations: Row[]; nodes: Row[] }) {
@@ -227,29 +250,36 @@ function Phases({ phases, locations, nodes }: { phases: Row[]; locations: Row[];
   const selection = useStore(session.selection);
   const [phase, setPhase] = useState(() => String(phases[phases.length - 1].phase));
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [instruction, setInstruction] = useState<Row | null>(null);
   const text = String(phases.find((row) => row.phase === phase)?.text ?? "");
   const own = useMemo(() => locations.filter((row) => row.phase === phase), [locations, phase]);
   const lines = useMemo(
-    () => own.filter((row) => chosen.has(String(row.node_id))).map((row) => Number(row.line)),
+    () => [...new Set(own.filter((row) => chosen.has(String(row.node_id))).map((row) => Number(row.line)))],
     [own, chosen],
   );
+  const ordered = useMemo(() => bestFirst(lines, text, instruction), [lines, text, instruction]);
 
   useEffect(() => {
     if (selection?.table !== "Instruction") return;
     let current = true;
     session.source.row(session.profile.name, session.device, "Instruction", selection.row).then(
-      (row) => current && setChosen(nodesOf(row)),
+      (row) => {
+        if (!current) return;
+        setChosen(nodesOf(row, nodes));
+        setInstruction(row);
+      },
       () => undefined,
     );
     return () => {
       current = false;
     };
-  }, [session, selection]);
+  }, [session, selection, nodes]);
 
   const toTimeline = (line: number) => {
     const ids = new Set(own.filter((row) => row.line === line).map((row) => String(row.node_id)));
     if (!ids.size) return;
     setChosen(ids);
+    setInstruction(null);
     const found = nodes.filter((row) => ids.has(String(row.id)));
     if (!found.length) return;
     session.show(
@@ -279,7 +309,7 @@ function Phases({ phases, locations, nodes }: { phases: Row[]; locations: Row[];
         </span>
       </div>
       <Suspense fallback={<p className="empty">Loading …</p>}>
-        <Code label={`IR after ${phase}`} text={text} language="mlir" lines={lines} onLine={toTimeline} />
+        <Code label={`IR after ${phase}`} text={text} language="mlir" lines={ordered} onLine={toTimeline} />
       </Suspense>
     </div>
   );

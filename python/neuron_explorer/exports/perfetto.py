@@ -12,7 +12,7 @@ import numpy
 
 from .. import _decoder
 from ..schema import read_table
-from ..tables import Profile, one
+from ..tables import Profile, one, rows
 
 _ENGINE_ORDER = ("Sync", "Tensor", "TensorMatrix", "Vector", "Scalar", "GpSimd")
 
@@ -83,8 +83,9 @@ def export_perfetto(profile: Profile, output: pathlib.Path) -> list[pathlib.Path
     if profile.is_system:
         written.append(output / "system_profile.pftrace")
         written[-1].write_bytes(_system(profile.folder))
+    models = {row["device_profile_name"]: row["model_id"] for row in rows(profile.folder, "DeviceProfileList")}
     for position, device in enumerate(profile.devices()):
-        written.append(output / f"device_profile_model_{position}.pftrace")
+        written.append(output / f"device_profile_model_{models.get(device.name, position)}.pftrace")
         written[-1].write_bytes(_device(device))
     return written
 
@@ -185,15 +186,15 @@ def _system(folder: pathlib.Path) -> bytes:
     table = read_table(folder, "SystemProfileEvents")
     if table is None:
         return trace.finish()
-    rows = table.select(
+    events = table.select(
         ["instance_id", "process_id", "trace_event_source", "thread_id", "nc_idx", "pcore_idx", "framework_stream_id"]
     ).to_pylist()
     lanes: dict[tuple[str, ...], list[int]] = {}
-    for position, row in enumerate(rows):
+    for position, row in enumerate(events):
         lanes.setdefault(lane_of(row), []).append(position)
     codes, names = _encoded(table["name"])
     start, end = table["start_ts"].to_numpy(), table["end_ts"].to_numpy()
-    outgoing, incoming = (numpy.zeros(len(rows), numpy.uint64) for _ in range(2))
+    outgoing, incoming = (numpy.zeros(len(events), numpy.uint64) for _ in range(2))
     flows = read_table(folder, "Flow", ["in_id", "out_id"])
     if flows is not None:
         first, second = flows["in_id"].to_numpy(), flows["out_id"].to_numpy()

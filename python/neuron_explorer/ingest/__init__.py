@@ -239,6 +239,7 @@ def _programs(
             )
         ]
         names[core, program["hash"]] = name
+        session.labels[program["hash"]] = program["label"]
         rows.append(
             {
                 "device_profile_name": name,

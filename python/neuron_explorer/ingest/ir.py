@@ -66,13 +66,16 @@ def write_phases(data: Any) -> None:
             "order": list(range(len(phases))),
         },
     )
-    nodes = {node.name: node.index for node in data.statics.nodes}
+    statics = data.statics
+    nodes = {node.name: node.index for node in statics.nodes}
     rows: dict[str, list] = {"phase": [], "line": [], "node_id": []}
     for name, text in phases:
         for line, node in node_lines(text, nodes):
-            rows["phase"].append(name)
-            rows["line"].append(line)
-            rows["node_id"].append(node)
+            # A layer that runs several times is one function of the text, with the names of its first run.
+            for repeated in statics.repetitions.all_of(node):
+                rows["phase"].append(name)
+                rows["line"].append(line)
+                rows["node_id"].append(statics.tree.leaf_of_node[repeated])
     data.write("IrLocation", rows)
 
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+# Frames of PyTorch's own Python code lead from the user's line to the operator.
+_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch(?:_neuronx)?[/\\]")
 # Larger files are not shown.
 _MAX_SOURCE_BYTES = 2 << 20
 
@@ -28,7 +31,11 @@ class Node:
 
     @property
     def location(self) -> str:
-        return f"{self.frames[-1][0]}:{self.frames[-1][1]}" if self.frames else ""
+        """The innermost line outside of PyTorch's own code, as file:line: where the user wrote the operation."""
+        if not self.frames:
+            return ""
+        own = next((frame for frame in reversed(self.frames) if not _LIBRARY.search(frame[0])), self.frames[-1])
+        return f"{own[0]}:{own[1]}"
 
 
 @dataclass
@@ -80,6 +87,7 @@ class Repetitions:
             known = {node for node in records[record].nodes if node < len(nodes)}
             members.setdefault(tuple(numbers), set()).update(known)
         self._distances = {numbers: self._distance(found, len(numbers)) for numbers, found in members.items()}
+        self._members = members
 
     @property
     def unknown(self) -> bool:
@@ -97,6 +105,15 @@ class Repetitions:
             ):
                 return distance
         return None
+
+    def all_of(self, node: int) -> list[int]:
+        """The node and those of the other repetitions that are compiled with it, whether it has instructions or not."""
+        result = [node]
+        for numbers, found in self._members.items():
+            distance = self._distances[numbers]
+            if distance and found and min(found) <= node < min(found) + distance:
+                result += [node + repetition * distance for repetition in range(1, len(numbers))]
+        return [index for index in dict.fromkeys(result) if index < len(self._nodes)]
 
     def nodes_of(self, record: int, nodes: list[int], run: int) -> list[int]:
         """The nodes of a record in a run; none when the repetition's nodes cannot be told."""

@@ -35,6 +35,8 @@ class Session:
     neffs: dict[int, pathlib.Path] = field(default_factory=dict)  # by the number in the name
     traces: list[tuple[int, int, pathlib.Path]] = field(default_factory=list)  # core, session, file
     warnings: list[tuple[str, str]] = field(default_factory=list)
+    # What the programs are called, by their full hash; known where a trace has them.
+    labels: dict[str, str] = field(default_factory=dict)
 
     @property
     def instance(self) -> str:

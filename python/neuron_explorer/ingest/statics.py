@@ -67,7 +67,7 @@ class Statics:
                 numbers = runs.setdefault(row["debug_id"] - 1, [])
                 if row["run"] not in numbers:
                     numbers.append(row["run"])
-        repetitions = Repetitions(self.nodes, self.records, runs)
+        repetitions = self.repetitions = Repetitions(self.nodes, self.records, runs)
         self.has_unknown_repetitions = bool(self.nodes) and repetitions.unknown
         for position, row in enumerate(self.rows):
             record = self.records[row["debug_id"] - 1] if row["debug_id"] else Record("", "", [])

@@ -177,7 +177,7 @@ class SystemTables:
                         "nc_stop_timestamp_ns": event.end_ns,
                     }
                 if (name := device_profiles.get((event.nc_idx, event.neff_hash))) is not None:
-                    extra["device_profile_name"] = name
+                    extra |= {"device_profile_name": name, "model_id": int(name.rpartition("_model_")[2])}
             else:
                 extra["size"] = event.bytes
             if event.failed:
@@ -187,7 +187,7 @@ class SystemTables:
                 extra["nrt_sequence_id"] = flow[1]
             self._event(
                 session,
-                event.name,
+                _launch_name(event, session.labels) if event.source == "framework" else event.name,
                 event.source,
                 event.start_ns,
                 event.end_ns,
@@ -308,6 +308,14 @@ class SystemTables:
         for category in _HBM_CATEGORIES:
             usage[f"{category}_bytes"] = usage["total_bytes"] if category == "tensors" else [0] * count
         write_table(folder, "SystemProfileHbmUsage", usage)
+
+
+def _launch_name(event: Any, labels: dict[str, str]) -> str:
+    """What the framework launches: the overload of an operator, or the name of a compiled graph."""
+    if not event.neff_hash:
+        return event.name
+    label = labels.get(event.neff_hash) or event.model_name.removeprefix("neff:")
+    return f"aten::{label[5:]}" if label.startswith("aten.") else label
 
 
 def _readable(nanoseconds: int) -> str:

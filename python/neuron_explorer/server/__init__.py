@@ -15,6 +15,10 @@ import webbrowser
 DEFAULT_PORT = 3001
 
 
+class ServerError(ValueError):
+    """A server that cannot start; the text says why and what to do."""
+
+
 def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -37,19 +41,21 @@ def serve(data_path=None, port: int = DEFAULT_PORT, host: str = "127.0.0.1", pro
 
     if not is_loopback(host):
         if not allow_remote:
-            raise ValueError(f"expected a loopback address but got {host}: pass allow_remote to listen elsewhere")
+            raise ServerError(f"expected a loopback address but got {host}: pass allow_remote to listen elsewhere")
         print(f"warning: {host}:{port} can be read by everyone who reaches it", file=sys.stderr)
     if host == "::1":
-        raise ValueError("expected 127.0.0.1 but got ::1: the check of host names does not know IPv6 addresses")
+        raise ServerError("expected 127.0.0.1 but got ::1: the check of host names does not know IPv6 addresses")
     token = secrets.token_urlsafe(24)
     hosts = ["127.0.0.1", "localhost"] if is_loopback(host) else ["127.0.0.1", "localhost", host]
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        # Before the address is printed: whoever opens it at once waits instead of being refused.
+        listening.listen(128)
     except OSError as error:
         listening.close()
-        raise ValueError(
+        raise ServerError(
             f"port {port} on {host} cannot be used ({error.strerror}): choose another with --port"
         ) from error
     port = listening.getsockname()[1]
