@@ -19,14 +19,23 @@ for (const [width, height] of options.sizes) {
     executablePath: options.browser,
     headless: true,
     viewport: { width, height },
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
   });
   const page = context.pages()[0];
   page.setDefaultTimeout(120000);
   // From the navigation to the frame after the one that drew the events.
   await page.addInitScript(() => {
     const look = () => {
-      if (document.querySelector(".tl-lane")) requestAnimationFrame(() => requestAnimationFrame(() => (window.firstPaint = performance.now())));
+      if (document.querySelector(".tl-lane"))
+        requestAnimationFrame(() => requestAnimationFrame(() => (window.firstPaint = performance.now())));
       else requestAnimationFrame(look);
     };
     requestAnimationFrame(look);
@@ -50,14 +59,27 @@ for (const [width, height] of options.sizes) {
     return times;
   }, options.frames);
   const frames = {};
-  for (const [name, share] of [["all", 1], ["5 %", 0.05], ["0.05 %", 0.0005]]) {
+  for (const [name, share] of [
+    ["all", 1],
+    ["5 %", 0.05],
+    ["0.05 %", 0.0005],
+  ]) {
     for (const gesture of ["pan", "zoom"]) {
       frames[`${gesture} ${name}`] = await page.evaluate(
         async ({ share, gesture, count }) => {
           const canvas = document.querySelector(".tl-overlay");
           const box = canvas.getBoundingClientRect();
           const wheel = (deltaY, keys) =>
-            canvas.dispatchEvent(new WheelEvent("wheel", { deltaY, bubbles: true, cancelable: true, clientX: box.left + box.width / 2, clientY: box.top + 60, ...keys }));
+            canvas.dispatchEvent(
+              new WheelEvent("wheel", {
+                deltaY,
+                bubbles: true,
+                cancelable: true,
+                clientX: box.left + box.width / 2,
+                clientY: box.top + 60,
+                ...keys,
+              }),
+            );
           const frame = () => new Promise(requestAnimationFrame);
           canvas.focus();
           canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
@@ -86,7 +108,9 @@ for (const [width, height] of options.sizes) {
     height,
     firstPaint: median(paints),
     idle: median(idle),
-    frames: Object.fromEntries(Object.entries(frames).map(([name, list]) => [name, { median: median(list), high: high(list) }])),
+    frames: Object.fromEntries(
+      Object.entries(frames).map(([name, list]) => [name, { median: median(list), high: high(list) }]),
+    ),
   });
   await context.close();
   fs.rmSync(folder, { recursive: true, force: true });

@@ -16,14 +16,23 @@ const context = await chromium.launchPersistentContext(folder, {
   executablePath: options.browser ?? "/usr/bin/chromium",
   headless: true,
   viewport: { width: 1280, height: 800 },
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
 });
 context.setDefaultTimeout(options.timeout ?? 60000);
 const page = context.pages()[0];
 const problems = [];
 const expected = new Set();
 page.on("console", (message) => {
-  if (message.type() === "error" && ![...expected].some((text) => message.text().includes(text))) problems.push(message.text());
+  if (message.type() === "error" && ![...expected].some((text) => message.text().includes(text)))
+    problems.push(message.text());
 });
 page.on("pageerror", (error) => problems.push(error.message));
 
@@ -44,7 +53,8 @@ async function check(name, run) {
 }
 
 function equal(actual, wanted, what) {
-  if (actual !== wanted) throw new Error(`${what}: expected ${JSON.stringify(wanted)} but got ${JSON.stringify(actual)}`);
+  if (actual !== wanted)
+    throw new Error(`${what}: expected ${JSON.stringify(wanted)} but got ${JSON.stringify(actual)}`);
 }
 
 function holds(condition, what) {
@@ -73,12 +83,19 @@ async function selectOne() {
 
 async function accessible(what) {
   const found = await new AxeBuilder({ page }).disableRules(["region", "landmark-one-main"]).analyze();
-  const text = found.violations.map((v) => `${v.id} (${v.impact}): ${v.nodes.slice(0, 2).map((node) => node.target.join(" ")).join(", ")}`);
+  const text = found.violations.map(
+    (v) =>
+      `${v.id} (${v.impact}): ${v.nodes
+        .slice(0, 2)
+        .map((node) => node.target.join(" "))
+        .join(", ")}`,
+  );
   holds(text.length === 0, `${what} is not accessible: ${text.join("; ")}`);
 }
 
 async function picture(name, clip) {
-  if (options.pictures) await page.screenshot({ path: path.join(options.pictures, `${name}.png`), ...(clip ? { clip } : {}) });
+  if (options.pictures)
+    await page.screenshot({ path: path.join(options.pictures, `${name}.png`), ...(clip ? { clip } : {}) });
 }
 
 await page.goto(`${options.address}/?token=${options.token}`);
@@ -102,7 +119,9 @@ await check("the profile manager lists, tags and stars", async () => {
 await check("uploads that cannot be processed are explained on the page", async () => {
   expected.add("400");
   const input = page.locator("input[type=file]").first();
-  await input.setInputFiles([{ name: "only.ntff", mimeType: "application/octet-stream", buffer: Buffer.from("no trace") }]);
+  await input.setInputFiles([
+    { name: "only.ntff", mimeType: "application/octet-stream", buffer: Buffer.from("no trace") },
+  ]);
   await page.getByRole("button", { name: "Upload", exact: true }).click();
   await page.getByRole("alert").filter({ hasText: "expected a NEFF and an NTFF" }).waitFor();
   await page.getByText("UPLOADED").waitFor();
@@ -116,24 +135,59 @@ await check("uploads that cannot be processed are explained on the page", async 
   expected.clear();
 });
 
+await check("pairs that do not fit, cut files and other versions are explained on the page", async () => {
+  for (const upload of options.uploads) {
+    await page.locator("input[type=file]").first().setInputFiles(upload.files);
+    await page.locator(".upload-fields input").first().fill(upload.name);
+    await page.getByRole("button", { name: "Upload", exact: true }).click();
+    const row = page.getByRole("row").filter({ hasText: upload.name });
+    await row.getByText("ERROR_PROCESS_INCOMPLETE").waitFor();
+    await page.getByText(upload.message).first().waitFor();
+  }
+  await picture("mistakes");
+  for (const upload of options.uploads) {
+    const row = page.getByRole("row").filter({ hasText: upload.name });
+    await row.getByRole("button", { name: "Delete" }).click();
+    const dialog = page.getByRole("dialog", { name: `Delete ${upload.name}` });
+    await dialog.getByLabel("Type delete to confirm").fill("delete");
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await row.waitFor({ state: "detached" });
+  }
+});
+
+await check("a session folder is uploaded and processed", async () => {
+  await page.locator("input[type=file]").nth(1).setInputFiles(options.session);
+  await page.locator(".upload-fields input").first().fill("uploaded");
+  await page.getByRole("button", { name: "Upload", exact: true }).click();
+  await page.getByRole("link", { name: "uploaded", exact: true }).waitFor();
+  const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "uploaded", exact: true }) });
+  await row.getByText("PROCESSED").waitFor();
+});
+
 await check("the device timeline shows its tracks and an event's details", async () => {
   await open(`p/${options.device}`);
   await ready();
   const labels = await page.locator(".tl-lane bdi").allInnerTexts();
-  for (const engine of ["Tensor", "Vector", "Scalar", "GpSimd", "Sync"]) holds(labels.includes(engine), `no track ${engine} among ${labels}`);
+  for (const engine of ["Tensor", "Vector", "Scalar", "GpSimd", "Sync"])
+    holds(labels.includes(engine), `no track ${engine} among ${labels}`);
   const counters = await page.locator(".tl-counter bdi").allInnerTexts();
   for (const name of ["State Buffer Usage", "Pending DMA Count", "HBM Throughput", "Estimated Instant MFU"])
     holds(counters.includes(name), `no track ${name} among ${counters}`);
   await selectOne();
   await panel("details").getByText("Duration", { exact: true }).waitFor();
-  holds(page.url().includes("sel=Instruction") || (await until(() => location.hash.includes("sel=Instruction"))), "the address names the selection");
+  holds(
+    page.url().includes("sel=Instruction") || (await until(() => location.hash.includes("sel=Instruction"))),
+    "the address names the selection",
+  );
 });
 
 await check("dependencies lead to the other event and back", async () => {
   // An event that waits for another one, as the table of edges says; its row is its id.
   const edges = await page.evaluate(async ({ device, deviceProfile }) => {
     const answer = await fetch(`api/profiles/${device}/${deviceProfile}/rows/Flow?limit=200`);
-    return (await answer.json()).rows.filter((row) => row.in_table === "Instruction" && row.out_table === "Instruction");
+    return (await answer.json()).rows.filter(
+      (row) => row.in_table === "Instruction" && row.out_table === "Instruction",
+    );
   }, options);
   await open(`p/${options.device}/${options.deviceProfile}?sel=Instruction:${edges[0].out_id}`);
   await ready();
@@ -236,6 +290,34 @@ await check("source lines and instructions lead to one another", async () => {
   await picture("source");
 });
 
+await check("an instruction of a repeated layer leads to its own line of each phase and of the source", async () => {
+  const row = await page.evaluate(async ({ device, deviceProfile, layer }) => {
+    const answer = await fetch(`api/profiles/${device}/${deviceProfile}/rows/Instruction?limit=5000`);
+    return (await answer.json()).rows.find((row) => row.opcode === "MATMUL" && row.layer === layer);
+  }, options);
+  await open(`p/${options.device}/${options.deviceProfile}?sel=Instruction:${row.id}`);
+  await ready();
+  await tab("Details");
+  await panel("details").getByText(options.layer, { exact: true }).first().waitFor();
+  await tab("IR");
+  for (const [phase, operation] of [
+    ["import", "neuron.contract"],
+    ["schedule", "nisa.matmul"],
+  ]) {
+    await panel("ir").getByRole("button", { name: phase, exact: true }).click();
+    await panel("ir").locator(".marked-line").filter({ hasText: operation }).first().waitFor();
+  }
+  await picture("ir");
+  // And back: the layer's line, which the text has once, leads to all four runs.
+  await panel("ir").locator(".marked-line").filter({ hasText: "nisa.matmul" }).first().click();
+  await page.locator(".toolbar .chip").waitFor();
+  await page.locator(".toolbar .chip").click();
+  await open(`p/${options.device}/${options.deviceProfile}?sel=Instruction:${row.id}`);
+  await ready();
+  await tab("Source");
+  await panel("source").locator(".marked-line").filter({ hasText: options.sourceText }).first().waitFor();
+});
+
 await check("memory and IR", async () => {
   await tab("Memory");
   await panel("memory").locator("canvas").waitFor();
@@ -247,7 +329,6 @@ await check("memory and IR", async () => {
   const phases = panel("ir").getByRole("group", { name: "Phase" }).getByRole("button");
   holds((await phases.count()) > 1, "several phases");
   await phases.first().click();
-  await picture("ir");
 });
 
 await check("annotations are kept, differ and snap", async () => {
@@ -285,7 +366,11 @@ await check("a deep link restores view and selection", async () => {
   await page.keyboard.press("f");
   await until(() => location.hash.includes("t=") && location.hash.includes("sel="));
   await page.waitForTimeout(500);
-  const before = await page.evaluate(() => ({ hash: location.hash, span: document.querySelector(".toolbar .span").textContent, title: document.querySelector("[data-panel=details] h2").textContent }));
+  const before = await page.evaluate(() => ({
+    hash: location.hash,
+    span: document.querySelector(".toolbar .span").textContent,
+    title: document.querySelector("[data-panel=details] h2").textContent,
+  }));
   await page.goto("about:blank");
   await page.goto(`${options.address}/${before.hash}`);
   await ready();
@@ -298,7 +383,16 @@ for (const theme of ["light", "dark"]) {
   await check(`every panel is accessible, ${theme}`, async () => {
     await page.getByLabel("Theme").selectOption(theme);
     await page.getByRole("button", { name: "Fit", exact: true }).click();
-    for (const name of ["Operators", "Roofline", "Critical path", "Memory", "Selection", "Tensors", "Search", "Source"]) {
+    for (const name of [
+      "Operators",
+      "Roofline",
+      "Critical path",
+      "Memory",
+      "Selection",
+      "Tensors",
+      "Search",
+      "Source",
+    ]) {
       await tab(name);
       await page.waitForTimeout(250);
     }
@@ -325,11 +419,26 @@ await check("the system timeline has six groupings", async () => {
     await page.waitForTimeout(200);
     seen.set(name, await page.locator(".tl-lane bdi").allInnerTexts());
   }
-  holds(seen.get("Default").some((label) => /\/PID:\d+\/framework\/TID:\d+$/.test(label)), `Default: ${seen.get("Default")}`);
-  holds(seen.get("Default").some((label) => /\/PID:\d+\/neuron_rt\/NC:\d+$/.test(label)), `Default: ${seen.get("Default")}`);
-  holds(seen.get("Default").some((label) => /\/PID:\d+\/neuron_hw\/NC\d+/.test(label)), `Default: ${seen.get("Default")}`);
-  holds(seen.get("CPU vs Device").some((label) => /\/Worker:\d+\/neuron_hw$/.test(label)), `CPU vs Device: ${seen.get("CPU vs Device")}`);
-  holds(seen.get("Process").every((label) => /\/PID:\d+$/.test(label)), `Process: ${seen.get("Process")}`);
+  holds(
+    seen.get("Default").some((label) => /\/PID:\d+\/framework\/TID:\d+$/.test(label)),
+    `Default: ${seen.get("Default")}`,
+  );
+  holds(
+    seen.get("Default").some((label) => /\/PID:\d+\/neuron_rt\/NC:\d+$/.test(label)),
+    `Default: ${seen.get("Default")}`,
+  );
+  holds(
+    seen.get("Default").some((label) => /\/PID:\d+\/neuron_hw\/NC\d+/.test(label)),
+    `Default: ${seen.get("Default")}`,
+  );
+  holds(
+    seen.get("CPU vs Device").some((label) => /\/Worker:\d+\/neuron_hw$/.test(label)),
+    `CPU vs Device: ${seen.get("CPU vs Device")}`,
+  );
+  holds(
+    seen.get("Process").every((label) => /\/PID:\d+$/.test(label)),
+    `Process: ${seen.get("Process")}`,
+  );
 });
 
 await check("from an operator to its execution on the device in three clicks", async () => {
@@ -349,24 +458,33 @@ await check("from an operator to its execution on the device in three clicks", a
     const before = `${await heading.innerText()} ${await page.evaluate(() => location.hash)}`;
     await ((await hardware.count()) ? hardware.first() : downstream.locator("button.link").last()).click();
     clicks++;
-    await until((text) => `${document.querySelector("[data-panel=chain] h2")?.textContent} ${location.hash}` !== text, before);
+    await until(
+      (text) => `${document.querySelector("[data-panel=chain] h2")?.textContent} ${location.hash}` !== text,
+      before,
+    );
     await page.waitForTimeout(400);
   }
+  // Arrows show the whole chain; back at the operator three of them.
   await picture("dependency-chain");
   await accessible("the system page");
 });
 
 await check("an execution leads to its device profile", async () => {
   await tab("Details");
-  const link = panel("details").getByRole("link", { name: "Open the device profile" });
-  if (await link.count()) {
-    await link.click();
-  } else {
-    await tab("Device profiles");
-    await panel("devices").getByRole("link").first().click();
-  }
+  await panel("details").getByRole("link", { name: "Open the device profile" }).click();
   await page.getByRole("tab", { name: "Device timeline" }).waitFor();
   await ready();
+  // The program of the operator that was searched for, not any other of that core.
+  const shown = await page.getByLabel("Part of the profile").inputValue();
+  holds(
+    shown.startsWith(`${options.operator.replace("::", "_")}.Tensor_`),
+    `the execution of ${options.operator} led to ${shown}`,
+  );
+  await open(`p/${options.system}/system`);
+  await ready();
+  await tab("Device profiles");
+  await panel("devices").getByRole("link", { name: options.systemDevice }).click();
+  await page.getByRole("tab", { name: "Device timeline" }).waitFor();
 });
 
 await check("comparison of two profiles", async () => {
@@ -386,9 +504,17 @@ await check("4K and a small window", async () => {
   await page.setViewportSize({ width: 3840, height: 2160 });
   await open(`p/${options.device}`);
   await ready();
-  equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, "scrolling sideways at 4K");
+  equal(
+    await page.evaluate(() => document.documentElement.scrollWidth > innerWidth),
+    false,
+    "scrolling sideways at 4K",
+  );
   await page.setViewportSize({ width: 1280, height: 800 });
-  equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, "scrolling sideways at 1280");
+  equal(
+    await page.evaluate(() => document.documentElement.scrollWidth > innerWidth),
+    false,
+    "scrolling sideways at 1280",
+  );
 });
 
 await check("wrong addresses are explained", async () => {
@@ -406,9 +532,21 @@ if (options.html) {
     await page.goto("about:blank");
     await page.goto(`file://${options.html}`);
     await ready();
+    await page.getByLabel("Part of the profile").selectOption(options.systemDevice);
+    await page.getByRole("tab", { name: "Device timeline" }).waitFor();
+    await ready();
     await selectOne();
     await page.getByRole("tab", { name: "Dependencies" }).click();
-    for (const name of ["Operators", "Roofline", "Critical path", "Memory", "Selection", "Tensors", "Tables", "Source"]) {
+    for (const name of [
+      "Operators",
+      "Roofline",
+      "Critical path",
+      "Memory",
+      "Selection",
+      "Tensors",
+      "Tables",
+      "Source",
+    ]) {
       await tab(name);
       await page.waitForTimeout(250);
     }

@@ -22,7 +22,9 @@ function random(seed: number): () => number {
 
 function columns(lanes: { ts: number; dur: number }[][]): SliceColumns {
   const rows = lanes.flatMap((slices, lane) =>
-    [...slices].sort((a, b) => a.ts - b.ts || Number(a.dur > 0) - Number(b.dur > 0) || b.dur - a.dur).map((slice) => ({ ...slice, lane })),
+    [...slices]
+      .sort((a, b) => a.ts - b.ts || Number(a.dur > 0) - Number(b.dur > 0) || b.dur - a.dur)
+      .map((slice) => ({ ...slice, lane })),
   );
   return {
     kind: "device",
@@ -72,10 +74,13 @@ describe("slices", () => {
       { ts: 50, dur: 30 },
     ];
     const slices = new Slices(columns([calls]));
-    const depth = calls.map((call) => {
-      for (let i = 0; i < 4; i++) if (slices.ts[i] === call.ts && slices.dur[i] === call.dur) return slices.rowOfSlice(i);
-    });
+    const depth = calls.map((call) =>
+      slices.rowOfSlice([0, 1, 2, 3].find((i) => slices.ts[i] === call.ts && slices.dur[i] === call.dur)!),
+    );
     expect(depth).toEqual([0, 1, 2, 1]);
+    // What nests counts once.
+    expect(slices.busyLane(0, 0, 100)).toBe(100);
+    expect(slices.busyLane(0, 90, 200)).toBe(10);
   });
 
   it("answer as a search of all slices does", () => {
@@ -115,7 +120,14 @@ describe("slices", () => {
   });
 
   it("pick what is under the pointer", () => {
-    const slices = new Slices(columns([[{ ts: 100, dur: 50 }, { ts: 200, dur: 0 }]]));
+    const slices = new Slices(
+      columns([
+        [
+          { ts: 100, dur: 50 },
+          { ts: 200, dur: 0 },
+        ],
+      ]),
+    );
     expect(slices.pick(0, 120, 1)).toBe(0);
     expect(slices.pick(0, 170, 1)).toBe(-1);
     expect(slices.pick(0, 199, 2)).toBe(1);
@@ -198,7 +210,13 @@ describe("the tree of nodes", () => {
       start_ts: id,
       end_ts: id + 1,
     });
-    const roots = treeOf([row(0, "a", "", [1]), row(1, "a/b", "a", []), row(2, "a/c", "a", []), row(3, "z", "z", [3]), row(4, "q/r", "q", [])]);
+    const roots = treeOf([
+      row(0, "a", "", [1]),
+      row(1, "a/b", "a", []),
+      row(2, "a/c", "a", []),
+      row(3, "z", "z", [3]),
+      row(4, "q/r", "q", []),
+    ]);
     expect(roots.map((node) => node.name)).toEqual(["a", "z", "q/r"]);
     expect(descendants(roots[0]).map((node) => node.short)).toEqual(["a", "b", "c"]);
   });

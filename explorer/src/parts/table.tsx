@@ -52,7 +52,7 @@ export function DataTable<T>(props: TableProps<T>) {
     return () => observer.disconnect();
   }, []);
 
-  const valueOf = (column: Column<T>, row: T) =>
+  const valueAt = (column: Column<T>, row: T) =>
     column.value ? column.value(row) : (row as Record<string, unknown>)[column.key];
 
   const shown = useMemo(() => {
@@ -61,7 +61,7 @@ export function DataTable<T>(props: TableProps<T>) {
     if (wanted) {
       list = list.filter((row) =>
         columns.some((column) =>
-          String(valueOf(column, row) ?? "")
+          String(valueAt(column, row) ?? "")
             .toLowerCase()
             .includes(wanted),
         ),
@@ -71,8 +71,8 @@ export function DataTable<T>(props: TableProps<T>) {
     if (sort && column) {
       const sign = sort.descending ? -1 : 1;
       list.sort((a, b) => {
-        const x = valueOf(column, a);
-        const y = valueOf(column, b);
+        const x = valueAt(column, a);
+        const y = valueAt(column, b);
         if (x === y) return 0;
         if (x === null || x === undefined) return 1;
         if (y === null || y === undefined) return -1;
@@ -109,7 +109,7 @@ export function DataTable<T>(props: TableProps<T>) {
 
   const csv = () => {
     const header = columns.map((column) => column.title ?? column.key);
-    const body = shown.map((row) => columns.map((column) => valueOf(column, row)));
+    const body = shown.map((row) => columns.map((column) => valueAt(column, row)));
     download(`${props.exportName ?? label}.csv`, toCsv(header, body), "text/csv");
   };
 
@@ -197,7 +197,7 @@ export function DataTable<T>(props: TableProps<T>) {
                   }
                 >
                   {columns.map((column) => {
-                    const value = valueOf(column, row);
+                    const value = valueAt(column, row);
                     const content = column.render ? column.render(row) : cell(column.key, value);
                     return (
                       <div

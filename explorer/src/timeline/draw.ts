@@ -310,7 +310,11 @@ function drawCounter(
   context.font = "10px system-ui, sans-serif";
   context.textBaseline = "top";
   context.textAlign = "right";
-  context.fillText(byUnit(series.maximum, series.info.unit), width - 4, y + 2);
+  const most = byUnit(series.maximum, series.info.unit);
+  context.strokeStyle = theme.panel;
+  context.lineWidth = 3;
+  context.strokeText(most, width - 4, y + 2);
+  context.fillText(most, width - 4, y + 2);
   context.textAlign = "left";
 }
 

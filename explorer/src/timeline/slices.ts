@@ -44,6 +44,7 @@ export class Slices {
   readonly sum: Float64Array;
   /** Index of the longest slice of every block of 8, of 64, ... */
   readonly pyramid: Uint32Array[];
+  private readonly unions = new Map<number, { from: Float64Array; to: Float64Array; sum: Float64Array }>();
 
   constructor(columns: SliceColumns, plan?: LanePlan) {
     const lanes = plan?.lanes ?? columns.lanes;
@@ -211,6 +212,51 @@ export class Slices {
     const before = Math.max(0, start - ts[first]);
     const after = Math.max(0, ts[last - 1] + dur[last - 1] - end);
     return Math.max(0, sum[last] - sum[first] - before - after);
+  }
+
+  /** Time of [start, end) that any slice of the lane covers: what nests or overlaps counts once. */
+  busyLane(lane: number, start: number, end: number): number {
+    const { firstRow, rows } = this.lanes[lane];
+    if (rows === 1) return this.busy(firstRow, start, end);
+    const { from, to, sum } = this.unionOf(lane);
+    const after = (moment: number) => {
+      let low = 0;
+      let high = from.length;
+      while (low < high) {
+        const middle = (low + high) >>> 1;
+        if (from[middle] < moment) low = middle + 1;
+        else high = middle;
+      }
+      // Covered time before the moment: whole intervals, less what the last one has beyond it.
+      return low === 0 ? 0 : sum[low] - Math.max(0, to[low - 1] - moment);
+    };
+    return Math.max(0, after(end) - after(start));
+  }
+
+  /** Intervals that a lane's slices cover, made when they are first asked for. */
+  private unionOf(lane: number): { from: Float64Array; to: Float64Array; sum: Float64Array } {
+    const known = this.unions.get(lane);
+    if (known) return known;
+    const { firstRow, rows } = this.lanes[lane];
+    const { ts, dur, off } = this;
+    const low = off[firstRow];
+    const order = Uint32Array.from({ length: off[firstRow + rows] - low }, (_, i) => low + i);
+    order.sort((a, b) => ts[a] - ts[b]);
+    const from: number[] = [];
+    const to: number[] = [];
+    for (const slice of order) {
+      const last = to.length - 1;
+      if (last >= 0 && ts[slice] <= to[last]) to[last] = Math.max(to[last], ts[slice] + dur[slice]);
+      else {
+        from.push(ts[slice]);
+        to.push(ts[slice] + dur[slice]);
+      }
+    }
+    const sum = new Float64Array(from.length + 1);
+    for (let i = 0; i < from.length; i++) sum[i + 1] = sum[i] + to[i] - from[i];
+    const union = { from: Float64Array.from(from), to: Float64Array.from(to), sum };
+    this.unions.set(lane, union);
+    return union;
   }
 
   /** The slice at a moment, or the longest within the tolerance around it; -1 if there is none. */

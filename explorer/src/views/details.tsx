@@ -123,7 +123,7 @@ function Fields({ row, table }: { row: Row; table: string }) {
   );
 }
 
-/** Device profiles of the same core and model as an execution; of the same core if no name holds the model. */
+/** The device profile of an execution's program: the one that it names, else that of its model, else the core's only one. */
 export function deviceProfileOf(row: Row, devices: string[]): string[] {
   let extra: Record<string, unknown> = {};
   try {
@@ -131,11 +131,15 @@ export function deviceProfileOf(row: Row, devices: string[]): string[] {
   } catch {
     // Attributes that are no JSON name no model.
   }
+  const named = devices.filter((name) => name === extra.device_profile_name);
+  if (named.length) return named;
   const model = extra.model_id;
   const exact = devices.filter((name) => model !== undefined && name.endsWith(`_model_${model}`));
   if (exact.length) return exact.slice(0, 1);
   const core = extra.device_core_idx ?? row.nc_idx;
-  return devices.filter((name) => new RegExp(`_nc_${core}(_|$)`).test(name)).slice(0, 1);
+  const ofCore = devices.filter((name) => new RegExp(`_nc_${core}(_|$)`).test(name));
+  // Another program's profile would be worse than none.
+  return model === undefined && ofCore.length === 1 ? ofCore : [];
 }
 
 function Value({ name, value }: { name: string; value: unknown }) {

@@ -129,14 +129,14 @@ function Operators({ roots }: { roots: TreeNode[] }) {
         },
         {
           key: "mfu",
-          title: "MFU",
+          title: "MFU in use",
           numeric: true,
           value: (n) => n.row.mfu,
           render: (n) => percent(n.row.mfu as number),
         },
         {
           key: "hfu",
-          title: "HFU",
+          title: "HFU in use",
           numeric: true,
           value: (n) => n.row.hfu,
           render: (n) => percent(n.row.hfu as number),

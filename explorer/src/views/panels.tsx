@@ -138,15 +138,15 @@ export function StatisticsPanel() {
     if (!slices) return [];
     const chosen = tracks && new Set(tracks);
     return slices.lanes
-      .filter((lane) => !chosen || chosen.has(lane.label))
-      .map((lane) => {
-        let busy = 0;
+      .map((lane, index) => ({ lane, index }))
+      .filter(({ lane }) => !chosen || chosen.has(lane.label))
+      .map(({ lane, index }) => {
         let events = 0;
         for (let row = lane.firstRow; row < lane.firstRow + lane.rows; row++) {
-          busy += slices.busy(row, start, end);
           const first = slices.firstVisible(row, start);
           events += slices.lowerBound(end, first, slices.off[row + 1]) - first;
         }
+        const busy = slices.busyLane(index, start, end);
         return { label: lane.label, events, busy, share: busy / Math.max(end - start, 1) };
       });
   }, [slices, start, end, key]);
@@ -205,8 +205,10 @@ function Sums({ found, total }: { found: Statistics; total: number }) {
   );
   const m = constants.state === "ready" ? constants.value[0] : undefined;
   const sum = (name: string) => found.engines.reduce((value, row) => value + Number(row[name] ?? 0), 0);
-  const flops = sum("raw_flops");
+  // Transposes have a column of their own.
+  const useful = sum("raw_flops");
   const transposes = sum("flops_transpose");
+  const flops = useful + transposes;
   const peak = m
     ? 2 * Number(m.tensor_engine_num_rows) * Number(m.tensor_engine_num_cols) * Number(m.tensor_engine_clock_freq)
     : 0;
@@ -216,7 +218,7 @@ function Sums({ found, total }: { found: Statistics; total: number }) {
   const bandwidth = m ? Number(m.hbm_ddr_bandwidth) : 0;
   const figures: [string, string][] = [
     ["Instructions", count(sum("instructions"))],
-    ["MFU", peak && total ? percent((flops - transposes) / (peak * total)) : "–"],
+    ["MFU", peak && total ? percent(useful / (peak * total)) : "–"],
     ["HFU", peak && total ? percent(flops / (peak * total)) : "–"],
     ["Transposes", flops ? percent(transposes / flops) : "–"],
     ["Operations", quantity(flops, "FLOP")],

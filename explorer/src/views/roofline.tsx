@@ -1,7 +1,7 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { seriesColor } from "../colors";
 import type { Row } from "../data/source";
 import { bytes, duration, quantity, significant } from "../format";
@@ -9,8 +9,7 @@ import { Await, Empty, useLoaded, useSession } from "../parts/common";
 import { DataTable } from "../parts/table";
 import { isDark } from "./summary";
 
-const WIDTH = 720;
-const HEIGHT = 380;
+const SMALLEST = { width: 360, height: 170 };
 const MARGIN = { left: 78, right: 20, top: 14, bottom: 46 };
 
 interface Kernel {
@@ -55,6 +54,20 @@ export function RooflinePanel() {
 function Roofline({ rows, constants, summary }: { rows: Row[]; constants: Row; summary?: Row }) {
   const session = useSession();
   const [hover, setHover] = useState<Kernel | null>(null);
+  // Drawn at the size it has on the page, so that its text has the size of other text.
+  const chart = useRef<HTMLDivElement>(null);
+  const [{ width, height }, setSize] = useState(SMALLEST);
+  useEffect(() => {
+    const element = chart.current!;
+    const observer = new ResizeObserver(() =>
+      setSize({
+        width: Math.max(SMALLEST.width, element.clientWidth),
+        height: Math.max(SMALLEST.height, element.clientHeight),
+      }),
+    );
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
   const kernels = useMemo(() => {
     const found = new Map<string, Kernel>();
     for (const row of rows) {
@@ -99,11 +112,11 @@ function Roofline({ rows, constants, summary }: { rows: Row[]; constants: Row; s
   const highY = peak * 2;
   const x = (v: number) =>
     MARGIN.left +
-    ((Math.log(v) - Math.log(lowX)) / (Math.log(highX) - Math.log(lowX))) * (WIDTH - MARGIN.left - MARGIN.right);
+    ((Math.log(v) - Math.log(lowX)) / (Math.log(highX) - Math.log(lowX))) * (width - MARGIN.left - MARGIN.right);
   const y = (v: number) =>
-    HEIGHT -
+    height -
     MARGIN.bottom -
-    ((Math.log(v) - Math.log(lowY)) / (Math.log(highY) - Math.log(lowY))) * (HEIGHT - MARGIN.top - MARGIN.bottom);
+    ((Math.log(v) - Math.log(lowY)) / (Math.log(highY) - Math.log(lowY))) * (height - MARGIN.top - MARGIN.bottom);
   const decades = (low: number, high: number) => {
     const marks = [];
     for (let power = Math.ceil(Math.log10(low)); power <= Math.log10(high); power++) marks.push(10 ** power);
@@ -120,71 +133,73 @@ function Roofline({ rows, constants, summary }: { rows: Row[]; constants: Row; s
   return (
     <div className="roofline">
       <div className="roofline-chart">
-        <svg
-          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-          className="plot"
-          role="img"
-          aria-label={`Roofline of ${shown.length} kernels; the table below lists the same points`}
-        >
-          {decades(lowX, highX).map((mark) => (
-            <g key={mark}>
-              <line x1={x(mark)} x2={x(mark)} y1={MARGIN.top} y2={HEIGHT - MARGIN.bottom} className="grid" />
-              <text x={x(mark)} y={HEIGHT - MARGIN.bottom + 16} textAnchor="middle">
-                {significant(mark)}
-              </text>
-            </g>
-          ))}
-          {decades(lowY, highY).map((mark) => (
-            <g key={mark}>
-              <line x1={MARGIN.left} x2={WIDTH - MARGIN.right} y1={y(mark)} y2={y(mark)} className="grid" />
-              <text x={MARGIN.left - 8} y={y(mark)} textAnchor="end" dominantBaseline="central">
-                {quantity(mark, "FLOP/s")}
-              </text>
-            </g>
-          ))}
-          <text x={(WIDTH + MARGIN.left) / 2} y={HEIGHT - 8} textAnchor="middle" className="axis-title">
-            arithmetic intensity, operations per byte of device memory
-          </text>
-          <path
-            d={`M${x(lowX)},${y(Math.max(lowY, lowX * bandwidth))}L${x(ridge)},${y(peak)}L${x(highX)},${y(peak)}`}
-            className="ceiling"
-          />
-          {vectorPeak > lowY && (
-            <line
-              x1={x(Math.max(lowX, vectorPeak / bandwidth))}
-              x2={x(highX)}
-              y1={y(vectorPeak)}
-              y2={y(vectorPeak)}
-              className="ceiling minor"
-            />
-          )}
-          <text x={WIDTH - MARGIN.right - 4} y={y(peak) - 8} textAnchor="end">
-            tensor engine {quantity(peak, "FLOP/s")}
-          </text>
-          {vectorPeak > lowY && (
-            <text x={WIDTH - MARGIN.right - 4} y={y(vectorPeak) - 6} textAnchor="end">
-              vector engine {quantity(vectorPeak, "FLOP/s")}
+        <div className="plot-space" ref={chart}>
+          <svg
+            viewBox={`0 0 ${width} ${height}`}
+            className="plot"
+            role="img"
+            aria-label={`Roofline of ${shown.length} kernels; the table below lists the same points`}
+          >
+            {decades(lowX, highX).map((mark) => (
+              <g key={mark}>
+                <line x1={x(mark)} x2={x(mark)} y1={MARGIN.top} y2={height - MARGIN.bottom} className="grid" />
+                <text x={x(mark)} y={height - MARGIN.bottom + 16} textAnchor="middle">
+                  {significant(mark)}
+                </text>
+              </g>
+            ))}
+            {decades(lowY, highY).map((mark) => (
+              <g key={mark}>
+                <line x1={MARGIN.left} x2={width - MARGIN.right} y1={y(mark)} y2={y(mark)} className="grid" />
+                <text x={MARGIN.left - 8} y={y(mark)} textAnchor="end" dominantBaseline="central">
+                  {quantity(mark, "FLOP/s")}
+                </text>
+              </g>
+            ))}
+            <text x={(width + MARGIN.left) / 2} y={height - 8} textAnchor="middle" className="axis-title">
+              arithmetic intensity, operations per byte of device memory
             </text>
-          )}
-          <text x={x(ridge / 8) - 8} y={y((ridge / 8) * bandwidth) - 6} textAnchor="end">
-            device memory {bytes(bandwidth)}/s
-          </text>
-          {shown.map((kernel) => (
-            <circle
-              key={kernel.name}
-              cx={x(intensity(kernel))}
-              cy={y(Math.max(rate(kernel), lowY))}
-              r={4 + 8 * Math.sqrt(kernel.time / longest)}
-              fill={colorOf(kernel.limiter)}
-              className={hover === kernel ? "point over" : "point"}
-              onMouseEnter={() => setHover(kernel)}
-              onMouseLeave={() => setHover(null)}
-              onClick={() => go(kernel)}
-            >
-              <title>{`${kernel.name}: ${quantity(rate(kernel), "FLOP/s")} at ${significant(intensity(kernel))} FLOP/B, ${duration(kernel.time)}, limited by ${kernel.limiter}`}</title>
-            </circle>
-          ))}
-        </svg>
+            <path
+              d={`M${x(lowX)},${y(Math.max(lowY, lowX * bandwidth))}L${x(ridge)},${y(peak)}L${x(highX)},${y(peak)}`}
+              className="ceiling"
+            />
+            {vectorPeak > lowY && (
+              <line
+                x1={x(Math.max(lowX, vectorPeak / bandwidth))}
+                x2={x(highX)}
+                y1={y(vectorPeak)}
+                y2={y(vectorPeak)}
+                className="ceiling minor"
+              />
+            )}
+            <text x={width - MARGIN.right - 4} y={y(peak) - 8} textAnchor="end">
+              tensor engine {quantity(peak, "FLOP/s")}
+            </text>
+            {vectorPeak > lowY && (
+              <text x={width - MARGIN.right - 4} y={y(vectorPeak) - 6} textAnchor="end">
+                vector engine {quantity(vectorPeak, "FLOP/s")}
+              </text>
+            )}
+            <text x={x(ridge / 8) - 8} y={y((ridge / 8) * bandwidth) - 6} textAnchor="end">
+              device memory {bytes(bandwidth)}/s
+            </text>
+            {shown.map((kernel) => (
+              <circle
+                key={kernel.name}
+                cx={x(intensity(kernel))}
+                cy={y(Math.max(rate(kernel), lowY))}
+                r={4 + 8 * Math.sqrt(kernel.time / longest)}
+                fill={colorOf(kernel.limiter)}
+                className={hover === kernel ? "point over" : "point"}
+                onMouseEnter={() => setHover(kernel)}
+                onMouseLeave={() => setHover(null)}
+                onClick={() => go(kernel)}
+              >
+                <title>{`${kernel.name}: ${quantity(rate(kernel), "FLOP/s")} at ${significant(intensity(kernel))} FLOP/B, ${duration(kernel.time)}, limited by ${kernel.limiter}`}</title>
+              </circle>
+            ))}
+          </svg>
+        </div>
         <div className="legend">
           {limiters.map((limiter) => (
             <span key={limiter}>

@@ -223,8 +223,12 @@ function DeviceSummary() {
                   />
                   <Figure
                     label="Model FLOPS utilization"
-                    value={percent(mfu)}
-                    hint="operations without transposes / (peak × time)"
+                    value={percent(pick(s, "mfu_estimated_percent") ?? mfu)}
+                    hint={
+                      pick(s, "model_flops")
+                        ? `operations of the model's matmuls / (peak × time); of the instructions that do not transpose: ${percent(mfu)}`
+                        : "operations without transposes / (peak × time)"
+                    }
                   />
                   <Figure
                     label="Hardware FLOPS utilization"

@@ -202,6 +202,10 @@ export function TimelinePanel() {
 }
 
 /** Arrows of the selected event's dependencies, as far as both ends are drawn. */
+// Framework, its stream, runtime, device; an operator may launch several executions.
+const CHAIN_STEPS = 4;
+const CHAIN_BREADTH = 16;
+
 function useArrows(view: React.RefObject<TimelineView | null>) {
   const session = useSession();
   const selection = useStore(session.selection);
@@ -216,24 +220,37 @@ function useArrows(view: React.RefObject<TimelineView | null>) {
       return slices.find(table, row.row as number, session.fromTable(row.start_ts as number | string));
     };
     const ask = async () => {
-      let before: Record<string, unknown>[];
-      let after: Record<string, unknown>[];
+      const arrows: Arrow[] = [];
       if (session.isSystem) {
-        const chain = await source.chain(profile.name, device, selection.row);
-        before = chain.upstream;
-        after = chain.downstream;
+        // The whole chain, from the framework's event to the execution on the device and back.
+        for (const side of ["upstream", "downstream"] as const) {
+          let reached = [{ row: selection.row, index: selection.index }];
+          for (let step = 0; step < CHAIN_STEPS && reached.length; step++) {
+            const chains = await Promise.all(
+              reached.slice(0, CHAIN_BREADTH).map((event) => source.chain(profile.name, device, event.row)),
+            );
+            if (!current) return;
+            const next: typeof reached = [];
+            chains.forEach((chain, i) => {
+              for (const row of chain[side]) {
+                const index = find(row);
+                if (index < 0) continue;
+                const [from, to] = side === "upstream" ? [index, reached[i].index] : [reached[i].index, index];
+                arrows.push({ from, to });
+                next.push({ row: row.row as number, index });
+              }
+            });
+            reached = next;
+          }
+        }
       } else {
         const event = await source.row(profile.name, device, selection.table, selection.row);
         if (!("id" in event) || selection.table === "SemaphoreUpdate") return;
         const links = await source.links(profile.name, device, selection.table, String(event.id));
-        before = links.predecessors;
-        after = links.successors;
+        if (!current) return;
+        for (const row of links.predecessors) arrows.push({ from: find(row), to: selection.index });
+        for (const row of links.successors) arrows.push({ from: selection.index, to: find(row) });
       }
-      if (!current) return;
-      const arrows: Arrow[] = [
-        ...before.map((row) => ({ from: find(row), to: selection.index })),
-        ...after.map((row) => ({ from: selection.index, to: find(row) })),
-      ];
       view.current?.setArrows(arrows.filter((arrow) => arrow.from >= 0 && arrow.to >= 0));
     };
     ask().catch(() => undefined);
