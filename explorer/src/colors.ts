@@ -56,6 +56,15 @@ export interface Palette {
   pixels: Uint32Array;
   css: string[];
   text: string[];
+  /** Of counters, BGR. */
+  counter: number;
+}
+
+/** "#rrggbb" as the colour's bytes lie in memory. */
+function bgrOf(color: string): number {
+  const digits = /^#([0-9a-f]{6})$/i.exec(color.trim())?.[1] ?? "3b7dd8";
+  const value = Number.parseInt(digits, 16);
+  return ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16);
 }
 
 const FADED = 50;
@@ -74,7 +83,7 @@ export function makePalette(names: readonly string[], theme: Theme, highlighted?
     const light = (0.299 * r + 0.587 * g + 0.114 * b) / 255;
     text.push(alpha < 255 ? theme.muted : light > 0.52 ? "#10151c" : "#ffffff");
   });
-  return { pixels, css, text };
+  return { pixels, css, text, counter: bgrOf(theme.accent) };
 }
 
 /** For charts and legends. */

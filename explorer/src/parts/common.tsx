@@ -1,7 +1,7 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
+import { createContext, type ReactNode, useContext, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import type { Session } from "../session";
 
 export const SessionContext = createContext<Session | null>(null);
@@ -10,6 +10,43 @@ export function useSession(): Session {
   const session = useContext(SessionContext);
   if (!session) throw new Error("a panel outside of a session");
   return session;
+}
+
+/** Whether the panel is in view: one behind another tab keeps its state but need not follow every frame. */
+export const PanelVisible = createContext(true);
+
+const never = () => () => undefined;
+
+/** The timeline's range, frame by frame while the panel is in view; a hidden panel keeps what it had. */
+export function useWindow(): { start: number; end: number } {
+  const { window } = useSession();
+  const visible = useContext(PanelVisible);
+  const kept = useRef(window.get());
+  return useSyncExternalStore(visible ? window.subscribe : never, () => {
+    if (visible) kept.current = window.get();
+    return kept.current;
+  });
+}
+
+/** The timeline's range when it has come to rest. */
+export function useSettledWindow(): { start: number; end: number } {
+  const { window } = useSession();
+  const visible = useContext(PanelVisible);
+  const [settled, setSettled] = useState(window.get());
+  useEffect(() => {
+    if (!visible) return;
+    setSettled(window.get());
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const stop = window.subscribe(() => {
+      clearTimeout(timer);
+      timer = setTimeout(() => setSettled(window.get()), 200);
+    });
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
+  }, [window, visible]);
+  return settled;
 }
 
 export type Loaded<T> = { state: "loading" } | { state: "error"; message: string } | { state: "ready"; value: T };

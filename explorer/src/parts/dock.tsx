@@ -7,6 +7,7 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { createPortal } from "react-dom";
 import { notify, type Session } from "../session";
 import { useStore } from "../store";
+import { PanelVisible } from "./common";
 
 export interface PanelKind {
   id: string;
@@ -90,10 +91,12 @@ export function Dock({
   const root = useRef<HTMLDivElement>(null);
   const api = useRef<DockviewApi | null>(null);
   const [places, setPlaces] = useState<ReadonlyMap<string, HTMLElement>>(new Map());
+  const [visible, setVisible] = useState<ReadonlySet<string>>(new Set());
   const request = useStore(session.request);
 
   useEffect(() => {
     const elements = new Map<string, HTMLElement>();
+    const seen = new Set<string>();
     const made = createDockview(root.current!, {
       className: "dock",
       theme: { name: "explorer", className: "dock-theme", gap: 6 } as never,
@@ -107,15 +110,25 @@ export function Dock({
           // What has never been in view asks for no data: the first paint waits for nothing hidden.
           init: ({ api: panel }) => {
             const publish = () => {
-              if (!panel.isVisible || elements.get(name) === element) return;
+              const shown = panel.isVisible;
+              if (shown !== seen.has(name)) {
+                if (shown) seen.add(name);
+                else seen.delete(name);
+                setVisible(new Set(seen));
+              }
+              if (!shown || elements.get(name) === element) return;
               elements.set(name, element);
               setPlaces(new Map(elements));
             };
             panel.onDidVisibilityChange(publish);
-            publish();
+            // While panels are added each is in view for a moment: what counts is how it stands when all are there.
+            queueMicrotask(publish);
           },
           dispose: () => {
-            if (elements.get(name) === element) elements.delete(name);
+            if (elements.get(name) === element) {
+              elements.delete(name);
+              seen.delete(name);
+            }
             setPlaces(new Map(elements));
           },
         };
@@ -212,7 +225,9 @@ export function Dock({
       <div className="dock-root" ref={root} />
       {panels.map((panel) => {
         const place = places.get(panel.id);
-        return place ? createPortal(panel.content, place, panel.id) : null;
+        return place
+          ? createPortal(<PanelVisible value={visible.has(panel.id)}>{panel.content}</PanelVisible>, place, panel.id)
+          : null;
       })}
     </>
   );

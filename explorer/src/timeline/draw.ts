@@ -3,7 +3,7 @@
 
 import type { Palette, Theme } from "../colors";
 import { byUnit, moment, roundStep } from "../format";
-import type { Series } from "./counters";
+import { COUNTER_COLUMNS, type CounterTiles, type Series } from "./counters";
 import type { Slices } from "./slices";
 import { TILE_COLUMNS, TILE_ROWS, type TileCache, VECTOR_PIXELS } from "./tiles";
 import type { Track } from "./tracks";
@@ -25,6 +25,7 @@ export interface Scene {
   palette: Palette;
   theme: Theme;
   cache: TileCache;
+  counters: CounterTiles;
 }
 
 function visibleTracks(tracks: readonly Track[], top: number, bottom: number): readonly Track[] {
@@ -62,7 +63,7 @@ export function drawScene(
       context.fillStyle = theme.background;
       context.fillRect(0, y, width, track.height);
     } else if (track.kind === "counter") {
-      drawCounter(context, scene.series[track.series], theme, camera, y, track.height, width);
+      missing = drawCounter(context, scene, track.series, camera, y, track.height, width, deadline) || missing;
     } else if (scene.slices) {
       missing = drawTiles(context, scene, camera, track, y, width, deadline) || missing;
     }
@@ -266,46 +267,40 @@ function fitted(context: CanvasRenderingContext2D, name: string, room: number): 
 
 function drawCounter(
   context: CanvasRenderingContext2D,
-  series: Series,
-  theme: Theme,
+  scene: Scene,
+  number: number,
   camera: Camera,
   y: number,
   height: number,
   width: number,
-): void {
-  const floor = y + height - 1;
-  const tall = height - 4;
-  const range = series.maximum - series.minimum || 1;
-  const levelOf = (value: number) => floor - ((value - series.minimum) / range) * tall;
-  context.beginPath();
-  context.moveTo(0, floor);
-  let next = series.at(camera.start);
-  let last = 0;
-  for (let x = 0; x < width; x++) {
-    const first = next;
-    next = series.at(camera.start + (x + 1) * camera.nsPerPixel);
-    // Within a pixel the highest value counts, and the one that held when it began.
-    const value =
-      first < 0 && next < 0 ? 0 : Math.max(first < 0 ? 0 : series.value[first], series.most(first + 1, next + 1));
-    if (value !== last || x === 0) {
-      if (series.info.style !== "line") context.lineTo(x, levelOf(last));
-      context.lineTo(x, levelOf(value));
-      last = value;
+  deadline: number,
+): boolean {
+  const { theme } = scene;
+  const series = scene.series[number];
+  const level = Math.ceil(Math.log2(camera.nsPerPixel) - 1e-9);
+  const span = COUNTER_COLUMNS * 2 ** level;
+  const end = camera.start + width * camera.nsPerPixel;
+  let missing = false;
+  for (let index = Math.floor(camera.start / span); index * span < end; index++) {
+    let tile = scene.counters.get(number, level, index);
+    let at = index;
+    let up = 0;
+    if (!tile && performance.now() < deadline) {
+      tile = scene.counters.build(series, number, level, index, height, scene.palette.counter);
+    } else if (!tile) {
+      missing = true;
+      while (!tile && up < 3) {
+        up++;
+        at = Math.floor(at / 2);
+        tile = scene.counters.get(number, level + up, at);
+      }
+      if (!tile) continue;
     }
+    const x0 = Math.round((index * span - camera.start) / camera.nsPerPixel);
+    const x1 = Math.round(((index + 1) * span - camera.start) / camera.nsPerPixel);
+    const columns = COUNTER_COLUMNS / 2 ** up;
+    context.drawImage(tile, (index - at * 2 ** up) * columns, 0, columns, height, x0, y, x1 - x0, height);
   }
-  context.lineTo(width, levelOf(last));
-  context.strokeStyle = theme.accent;
-  context.lineWidth = 1;
-  context.save();
-  context.lineTo(width, floor);
-  context.globalAlpha = series.info.style === "area" ? 0.45 : 0.22;
-  context.fillStyle = theme.accent;
-  context.fill();
-  context.globalAlpha = 1;
-  context.stroke();
-  context.restore();
-  context.fillStyle = theme.line;
-  context.fillRect(0, floor, width, 1);
   context.fillStyle = theme.muted;
   context.font = "10px system-ui, sans-serif";
   context.textBaseline = "top";
@@ -316,6 +311,7 @@ function drawCounter(
   context.strokeText(most, width - 4, y + 2);
   context.fillText(most, width - 4, y + 2);
   context.textAlign = "left";
+  return missing;
 }
 
 /** Corners of a slice on the screen; null if its track is not shown. */

@@ -3,7 +3,7 @@
 
 import { makePalette, readTheme, type Theme } from "../colors";
 import { duration, moment } from "../format";
-import type { Series } from "./counters";
+import { CounterTiles, type Series } from "./counters";
 import { type Camera, drawAxis, drawScene, gridStep, rectangleOf, type Scene } from "./draw";
 import type { Slices } from "./slices";
 import { TileCache } from "./tiles";
@@ -67,6 +67,7 @@ export class TimelineView {
   private readonly corner: HTMLElement;
   private readonly observer: ResizeObserver;
   private readonly cache = new TileCache();
+  private readonly counters = new CounterTiles();
   private theme: Theme;
   private slices: Slices | null = null;
   private series: readonly Series[] = [];
@@ -84,6 +85,7 @@ export class TimelineView {
   private selected = -1;
   private hovered: Hover | null = null;
   private arrows: Arrow[] = [];
+  private overlayIsBlank = false;
   private hits: number[] = [];
   private marks: Mark[] = [];
   private box: { start: number; end: number; top: number; bottom: number } | null = null;
@@ -139,6 +141,7 @@ export class TimelineView {
       palette: makePalette([], this.theme),
       theme: this.theme,
       cache: this.cache,
+      counters: this.counters,
     };
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.scroller);
@@ -178,6 +181,7 @@ export class TimelineView {
     this.arrows = [];
     this.hits = [];
     this.cache.clear();
+    this.counters.clear();
     this.repaint();
     this.layOut();
     if (!keepView || this.width === 0) this.show(0, this.end, false);
@@ -194,6 +198,7 @@ export class TimelineView {
     this.highlighted = highlighted;
     this.theme = readTheme(this.root);
     this.cache.clear();
+    this.counters.clear();
     const palette = makePalette(this.slices?.colors ?? [], this.theme, highlighted);
     this.scene = { ...this.scene, slices: this.slices, series: this.series, palette, theme: this.theme };
     this.invalidate();
@@ -477,6 +482,17 @@ export class TimelineView {
   }
 
   private drawOverlay(scale: number): void {
+    const isBlank =
+      !this.box &&
+      !this.hovered &&
+      !this.hits.length &&
+      !this.arrows.length &&
+      !this.marks.length &&
+      !(this.selected >= 0);
+    // A blank canvas that is not drawn and not composed costs nothing while the view moves.
+    this.overlay.style.opacity = isBlank ? "0" : "";
+    if (isBlank && this.overlayIsBlank) return;
+    this.overlayIsBlank = isBlank;
     const context = this.overlay.getContext("2d")!;
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, this.width, this.height);

@@ -5,8 +5,7 @@ import { useEffect, useRef, useState } from "react";
 import { makePalette, readTheme } from "../colors";
 import type { Allocations, Row } from "../data/source";
 import { bytes, duration } from "../format";
-import { Await, Empty, useLoaded, useSession } from "../parts/common";
-import { useStore } from "../store";
+import { Await, Empty, useLoaded, useSession, useWindow } from "../parts/common";
 
 /** Addresses of the state buffer over time, in one partition; follows the timeline's view. */
 export function MemoryPanel() {
@@ -38,7 +37,7 @@ const BOTTOM = 18;
 function Memory({ found, onPartition }: { found: Allocations; onPartition: (partition: number) => void }) {
   const session = useSession();
   const canvas = useRef<HTMLCanvasElement>(null);
-  const { start, end } = useStore(session.window);
+  const { start, end } = useWindow();
   const [size, setSize] = useState({ width: 600, height: 260 });
   const [over, setOver] = useState<Row | null>(null);
   const [by, setBy] = useState<"source" | "operation" | "tensor">("source");

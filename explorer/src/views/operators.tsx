@@ -5,7 +5,7 @@ import { useMemo, useState } from "react";
 import { seriesColor } from "../colors";
 import type { Row } from "../data/source";
 import { bytes, count, duration, percent } from "../format";
-import { Await, Empty, useLoaded, useSession } from "../parts/common";
+import { Await, Empty, useLoaded, useSession, useWindow } from "../parts/common";
 import { DataTable } from "../parts/table";
 import { useStore } from "../store";
 import { isDark } from "./summary";
@@ -197,7 +197,7 @@ const LEVEL = 22;
 /** Modules over operators over kernels, along the time axis of the timeline. */
 function Icicle({ roots, kernels }: { roots: TreeNode[]; kernels: Row[] }) {
   const session = useSession();
-  const { start, end } = useStore(session.window);
+  const { start, end } = useWindow();
   const highlight = useStore(session.highlight);
   const dark = isDark();
   const span = Math.max(end - start, 1e-9);

@@ -4,7 +4,7 @@
 import { useEffect, useMemo, useState } from "react";
 import type { Annotation, Chain, Row, Statistics } from "../data/source";
 import { bytes, cell, count, duration, percent, quantity, significant } from "../format";
-import { Await, Empty, useLoaded, useSession } from "../parts/common";
+import { Await, Empty, useLoaded, useSession, useSettledWindow } from "../parts/common";
 import { download } from "../parts/csv";
 import { type Column, DataTable } from "../parts/table";
 import { notify } from "../session";
@@ -104,17 +104,12 @@ export function CriticalPathPanel() {
 export function StatisticsPanel() {
   const session = useSession();
   const box = useStore(session.box);
-  const window = useStore(session.window);
+  const settled = useSettledWindow();
   const [scope, setScope] = useState<"view" | "box" | "all">("view");
-  const [settled, setSettled] = useState(window);
   useEffect(() => {
     if (box) setScope("box");
     else setScope((now) => (now === "box" ? "view" : now));
   }, [box]);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(window), 200);
-    return () => clearTimeout(timer);
-  }, [window]);
   const range = scope === "box" && box ? box : scope === "view" ? settled : undefined;
   const slices = useStore(session.slices);
   const start = range ? Math.max(0, range.start) : 0;
@@ -265,7 +260,6 @@ function Sums({ found, total }: { found: Statistics; total: number }) {
 export function AnnotationsPanel() {
   const session = useSession();
   const all = useStore(session.annotations);
-  const window = useStore(session.window);
   const [against, setAgainst] = useState("");
   const [unit, setUnit] = useState<"auto" | "ns" | "us" | "ms">("auto");
   const own = all.filter((mark) => mark.device === session.device).sort((a, b) => a.ts - b.ts);
@@ -318,7 +312,13 @@ export function AnnotationsPanel() {
   return (
     <div className="annotations">
       <div className="table-tools">
-        <button type="button" onClick={() => session.addAnnotation((window.start + window.end) / 2)}>
+        <button
+          type="button"
+          onClick={() => {
+            const { start, end } = session.window.get();
+            session.addAnnotation((start + end) / 2);
+          }}
+        >
           Create
         </button>
         <button
