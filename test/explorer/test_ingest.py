@@ -328,6 +328,33 @@ def test_random_damage_is_an_error_and_never_a_crash(pair, tmp_path):
     assert outcomes["refused"] > 10, outcomes
 
 
+def test_random_damage_of_a_session_is_explained(capture, tmp_path):
+    """The same for the files beside the trace: whatever is in them, tables or an error that names a file."""
+    generator = random.Random(11)
+    names = ("ntrace.pb", "trace_info.pb", "cpu_util.pb", "host_mem.pb", "trace.json")
+    whole = {name: (capture / name).read_bytes() for name in names}
+    outcomes = {"read": 0, "refused": 0}
+    for round_number in range(40):
+        folder = tmp_path / f"damaged{round_number}"
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_bytes(whole[name])
+        name = names[round_number % len(names)]
+        data = bytearray(whole[name])
+        for _ in range(generator.randint(1, 6)):
+            data[generator.randrange(len(data))] = generator.randrange(256)
+        if round_number % 4 == 0:
+            del data[generator.randrange(len(data)) :]
+        (folder / name).write_bytes(data)
+        try:
+            ingest.ingest_session(folder, tmp_path / "profile", filters=ingest.Filters(device=False))
+            outcomes["read"] += 1
+        except IngestError as error:
+            assert name in str(error)
+            outcomes["refused"] += 1
+    assert outcomes["refused"] > 5 and outcomes["read"] > 5, outcomes
+
+
 def test_lost_events_are_counted(tmp_path):
     """A ring that is too small for a capture: the newest stay, the loss is said at once and in the profile."""
     script = """
