@@ -14,6 +14,32 @@
 
 namespace neuroncore::device {
 
+namespace {
+
+/// Strides of size-1 dimensions do not matter.
+bool hasLayout(const at::Tensor &argument, const GraphInputSpec &spec) {
+  if (argument.strides() == c10::IntArrayRef(spec.strides) || argument.numel() == 0)
+    return true;
+  for (int64_t i = 0; i < argument.dim(); ++i)
+    if (argument.size(i) != 1 && argument.stride(i) != spec.strides[i])
+      return false;
+  return true;
+}
+
+/// A view of an argument, whose storage may begin elsewhere than that of the tensor the graph was made for.
+at::Tensor viewOfArgument(const at::Tensor &argument, const GraphInputSpec &input, const GraphResultSpec &result) {
+  at::Tensor base = argument;
+  if (!hasLayout(argument, input)) {
+    base = argument.is_cpu()
+               ? at::Tensor(at::detail::empty_strided_cpu(input.sizes, input.strides, input.dtype))
+               : at::Tensor(emptyStrided(input.sizes, input.strides, input.dtype, argument.device().index()));
+    base.copy_(argument);
+  }
+  return base.as_strided(result.sizes, result.strides, base.storage_offset() + result.offset);
+}
+
+} // namespace
+
 at::Tensor CompiledGraph::onDevice(const at::Tensor &argument, const GraphInputSpec &spec, size_t index) const {
   TORCH_CHECK(argument.defined(), "expected a tensor as argument ", spec.argument, " of ",
               description_.program->description().label, " (graph input ", index, ") but got something else");
@@ -25,13 +51,7 @@ at::Tensor CompiledGraph::onDevice(const at::Tensor &argument, const GraphInputS
     TORCH_CHECK(argument.device().index() == description_.device, "expected argument ", spec.argument, " of ",
                 description_.program->description().label, " on neuron:", description_.device, " but got it on ",
                 argument.device());
-    if (argument.strides() == c10::IntArrayRef(spec.strides) || argument.numel() == 0)
-      return argument;
-    // Strides of size-1 dimensions do not matter.
-    bool same = true;
-    for (int64_t i = 0; i < argument.dim(); ++i)
-      same &= argument.size(i) == 1 || argument.stride(i) == spec.strides[i];
-    if (same)
+    if (hasLayout(argument, spec))
       return argument;
   }
   TORCH_CHECK(argument.is_privateuseone() || argument.is_cpu(), "expected argument ", spec.argument, " of ",
@@ -104,6 +124,10 @@ std::vector<CompiledGraph::Result> CompiledGraph::run(const std::vector<at::Tens
     if (spec.kind == GraphResultSpec::Kind::View) {
       const at::DisableRecordFunctionGuard quiet;
       result.tensor = produced[spec.index].as_strided(spec.sizes, spec.strides, spec.offset);
+    }
+    if (spec.kind == GraphResultSpec::Kind::ArgumentView) {
+      const at::DisableRecordFunctionGuard quiet;
+      result.tensor = viewOfArgument(arguments[inputs[spec.index].argument], inputs[spec.index], spec);
     }
     results.push_back(std::move(result));
   }

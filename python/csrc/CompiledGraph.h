@@ -34,11 +34,13 @@ struct GraphResultSpec {
     None,
     Argument, // the argument itself
     Integer,
-    Tensor, // a fresh tensor, written by the program
-    View,   // of a fresh tensor, as the sizes, strides and offset say
+    Tensor,       // a fresh tensor, written by the program
+    View,         // of a fresh tensor, as the sizes, strides and offset say
+    ArgumentView, // of an argument; the offset counts from where the argument begins
   };
   Kind kind = Kind::None;
-  /// Argument: position; Integer: value; Tensor and View: position among the program's outputs.
+  /// Argument: position; Integer: value; Tensor and View: position among the program's outputs; ArgumentView: position
+  /// among the graph's inputs.
   int64_t index = 0;
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;

@@ -167,12 +167,13 @@ CompiledGraph makeGraph(const std::shared_ptr<Program> &program, int device, siz
     GraphResultSpec spec;
     const auto kind = result["kind"].cast<std::string>();
     spec.index = result["index"].cast<int64_t>();
-    spec.kind = kind == "argument"  ? GraphResultSpec::Kind::Argument
-                : kind == "integer" ? GraphResultSpec::Kind::Integer
-                : kind == "tensor"  ? GraphResultSpec::Kind::Tensor
-                : kind == "view"    ? GraphResultSpec::Kind::View
-                                    : GraphResultSpec::Kind::None;
-    if (spec.kind == GraphResultSpec::Kind::View) {
+    spec.kind = kind == "argument"        ? GraphResultSpec::Kind::Argument
+                : kind == "integer"       ? GraphResultSpec::Kind::Integer
+                : kind == "tensor"        ? GraphResultSpec::Kind::Tensor
+                : kind == "view"          ? GraphResultSpec::Kind::View
+                : kind == "argument_view" ? GraphResultSpec::Kind::ArgumentView
+                                          : GraphResultSpec::Kind::None;
+    if (spec.kind == GraphResultSpec::Kind::View || spec.kind == GraphResultSpec::Kind::ArgumentView) {
       spec.sizes = result["sizes"].cast<std::vector<int64_t>>();
       spec.strides = result["strides"].cast<std::vector<int64_t>>();
       spec.offset = result["offset"].cast<int64_t>();
@@ -221,6 +222,7 @@ py::list runGraph(CompiledGraph &graph, py::list arguments, const std::vector<do
       break;
     case GraphResultSpec::Kind::Tensor:
     case GraphResultSpec::Kind::View:
+    case GraphResultSpec::Kind::ArgumentView:
       list[i] = py::reinterpret_steal<py::object>(THPVariable_Wrap(std::move(results[i].tensor)));
       break;
     }

@@ -117,6 +117,47 @@ def test_outputs_keep_identity_and_aliasing():
     same(out[1], a.cpu() * 2)
 
 
+@pytest.mark.parametrize("dynamic", [True, False])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_results_that_are_views_of_arguments(dynamic, gradients):
+    """Where sizes vary, AOTAutograd takes the offset of such a result from what the program returns."""
+
+    def function(t, index):
+        parts = t.unbind(1) + t.split(2, 1) + t.chunk(2)
+        strided = t[1:, ::2], t.narrow(0, index, 2), t.diagonal(), t.unsqueeze(1).expand(-1, 3, -1)
+        return t[index], t[-1], t.t(), t.view(-1)[2:] if t.is_contiguous() else t[:0], *parts, *strided, t[index] * 2
+
+    def arguments(rows):
+        base = torch.arange(20.0 * rows + 7).to("neuron")
+        views = base[: 5 * rows].view(rows, 5), base[7 : 5 * rows + 7].view(rows, 5), base[3:].as_strided((rows, 5), (20, 2), 4)
+        return [view.requires_grad_() if gradients else view for view in (part.detach() for part in views)]
+
+    run = compiled(function, dynamic=dynamic)
+    for rows, index in ((4, 1), (7, 2), (4, 0)):
+        for argument in arguments(rows):
+            for number, (got, want) in enumerate(zip(run(argument, index), function(argument, index), strict=True)):
+                assert torch.equal(got.cpu(), want.cpu()), f"result {number}, {rows} rows, offset {argument.storage_offset()}"
+                assert got.shape == want.shape and got.stride() == want.stride(), number
+                if want._is_view():
+                    assert got.data_ptr() == want.data_ptr(), number
+
+
+def test_parts_of_a_result_share_its_memory():
+    def function(t):
+        u = t * 2
+        return u, *u.unbind(), *u.split(2, 1)
+
+    for dynamic in (True, False):
+        run = compiled(function, dynamic=dynamic)
+        for rows in (3, 4):
+            data = torch.randn(rows, 5)
+            whole, *parts = run(data.to("neuron"))
+            whole.zero_()
+            for part, want in zip(parts, function(data)[1:], strict=True):
+                assert part.shape == want.shape and part.stride() == want.stride()
+                assert not part.any()
+
+
 def test_output_strides_follow_eager():
     def function(a):
         return a.permute(2, 0, 1) + 1, (a * 2).t_() if a.dim() == 2 else a.contiguous() * 3, a.sum(0, keepdim=True).expand(4, -1, -1)

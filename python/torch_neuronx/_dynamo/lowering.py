@@ -528,13 +528,16 @@ class Lowering:
     @staticmethod
     def _root(node: Node) -> Node:
         """The node whose storage a chain of views shares."""
-        while (
-            node.op == "call_function"
-            and isinstance(node.target, torch._ops.OpOverload)
-            and _is_view(node.target)
-            and isinstance(node.args[0], Node)
-        ):
-            node = node.args[0]
+        while node.op == "call_function":
+            # One of the parts that a split or unbind returns.
+            view = node.args[0] if node.target is operator.getitem else node
+            if not (
+                isinstance(view.target, torch._ops.OpOverload)
+                and _is_view(view.target)
+                and isinstance(view.args[0], Node)
+            ):
+                break
+            node = view.args[0]
         return node
 
     def _shared_roots(self, items: list[Any]) -> set[Node]:
@@ -568,6 +571,12 @@ class Lowering:
         fake = node.meta["val"]
         dtype, sizes, strides = self._type(fake)
         root = self._root(node)
+        # A view of an argument is one, too. Where AOTAutograd makes the view anew, it reads the offset off this one.
+        if root is not node and root in self.input_of and _elements(sizes) > 0:
+            base = root.meta["val"]
+            if base.dtype == dtype and base.is_neg() == fake.is_neg():
+                offset = self._concrete(fake.storage_offset() - base.storage_offset())
+                return ResultSpec("argument_view", self.input_of[root], sizes, strides, offset)
         # A view of something computed stays one where results share storage, or where only a view has these strides.
         if (
             root is not node
