@@ -39,9 +39,11 @@ def table() -> dict[Any, Callable]:
         from torch._decomp import core_aten_decompositions
 
         from .. import _eager
+        from . import fused_cells
 
         supported = set(_eager.overloads())
         chosen = {op: function for op, function in core_aten_decompositions().items() if str(op) not in supported}
+        chosen.update(fused_cells.decompositions())
         chosen.update(_registered)
         _table = chosen
     return dict(_table)

@@ -166,6 +166,24 @@ def test_view(name):
     check_gradients(VIEWS[name], parameter(4, 6), rtol=2e-5, atol=2e-5)
 
 
+# Operators that ATen has for devices only: the CPU runs what they are made of.
+FUSED = {
+    "lstm_cell": (lambda x, h, a, b, c, d: torch.lstm_cell(x, (h, h.sin()), a, b, c, d), (16, 3), (16, 4), (16,), (16,)),
+    "lstm_cell, one result": (lambda x, h, *w: torch.lstm_cell(x, (h, h.cos()), *w)[1], (16, 3), (16, 4), (16,), (16,)),
+    "gru_cell": (lambda x, h, a, b, c, d: torch.gru_cell(x, h, a, b, c, d), (12, 3), (12, 4), (12,), (12,)),
+    "gru_cell without biases": (lambda x, h, a, b: torch.gru_cell(x, h, a, b), (12, 3), (12, 4)),
+    "weight_norm": (lambda x, h, v, g: x @ torch._weight_norm(v, g, 0).t(), (4, 3), (4, 1)),
+    "weight_norm of columns": (lambda x, h, v, g: x @ torch._weight_norm(v, g, 1), (3, 6), (1, 6)),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_fused_operators(name):
+    function, *shapes = FUSED[name]
+    hidden = parameter(2, shapes[1][-1]) if "cell" in name else torch.zeros(1)
+    check_gradients(function, parameter(2, 3), hidden, *(parameter(*shape) for shape in shapes), rtol=2e-5, atol=2e-5)
+
+
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits")
 
 
