@@ -91,19 +91,26 @@ def loss_of(run, name: str, data: torch.Tensor) -> torch.Tensor:
     return (result - 1).pow(2).mean()
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_loss_curve(name):
-    """Twenty steps of AdamW: the losses of the CPU, step by step, from one program forward and one backward."""
-    host, device, data = make(name)
-    host.train()
-    device.train()
-    for module in (*host.modules(), *device.modules()):
+def set_dropout(model: torch.nn.Module, rate: float) -> None:
+    """In training, everywhere: attention reads its rate from other places than nn.Dropout."""
+    model.train()
+    for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-        elif hasattr(module, "dropout_prob"):
-            module.dropout_prob = 0.0
+            module.p = rate
+        for name in ("dropout_prob", "attention_dropout", "attn_pdrop"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, rate)
+
+
+@pytest.mark.parametrize("compiled", (False, True), ids=("eager", "compiled"))
+@pytest.mark.parametrize("name", MODELS)
+def test_loss_curve(name, compiled):
+    """Twenty steps of AdamW: the losses of the CPU, step by step. Compiled: one program forward and one backward."""
+    host, device, data = make(name)
+    for model in (host, device):
+        set_dropout(model, 0.0)
     optimisers = [torch.optim.AdamW(m.parameters(), lr=2e-3, fused=True) for m in (host, device)]
-    run, moved = whole(device), data.to("neuron")
+    run, moved = whole(device) if compiled else device, data.to("neuron")
     known = len(torch.neuron.get_dynamo_metrics())
     losses = []
     for _ in range(20):
@@ -116,7 +123,41 @@ def test_loss_curve(name):
     want, got = torch.tensor(losses[0::2]), torch.tensor(losses[1::2])
     torch.testing.assert_close(got, want, rtol=2e-3, atol=1e-4)
     assert want[-1] < want[0]
-    assert sorted(m["kind"] for m in torch.neuron.get_dynamo_metrics()[known:]) == ["backward", "forward"]
+    programs = sorted(m["kind"] for m in torch.neuron.get_dynamo_metrics()[known:])
+    assert programs == (["backward", "forward"] if compiled else [])
+    assert not torch_neuronx.get_fallback_ops()
+
+
+@pytest.mark.parametrize("compiled", (False, True), ids=("eager", "compiled"))
+@pytest.mark.parametrize("name", ("bert", "gpt2"))
+def test_dropout_in_training(name, compiled):
+    """The gradient is that of the function with the mask of its forward pass: the loss along the gradient, with the same
+    seed, rises as the gradient says. A backward pass with a mask of its own would not give that."""
+    _, device, data = make(name)
+    set_dropout(device, 0.2)
+    run, moved = whole(device) if compiled else device, data.to("neuron")
+
+    def loss_with(seed: int) -> torch.Tensor:
+        torch.manual_seed(seed)
+        return loss_of(run, name, moved)
+
+    loss = loss_with(3)
+    loss.backward()
+    gradients = [(p, p.grad) for p in device.parameters() if p.grad is not None]
+    square = sum(g.pow(2).sum().item() for _, g in gradients)
+    step = 2e-3 * loss.item() / square
+    ends = []
+    for sign in (1, -2):  # forward by one step, then back to one step before
+        with torch.no_grad():
+            for parameter, gradient in gradients:
+                parameter.add_(gradient, alpha=sign * step)
+        ends.append(loss_with(3).item())
+    assert ends[0] - ends[1] == pytest.approx(2 * step * square, rel=0.02)
+    # Another seed drops other elements, and so does the next call.
+    again = loss_with(3).item()
+    assert again == ends[1]
+    assert loss_with(4).item() != again
+    assert loss_of(run, name, moved).item() != loss_of(run, name, moved).item()
     assert not torch_neuronx.get_fallback_ops()
 
 
