@@ -21,6 +21,7 @@
 #include "neuron/Graph/GraphReader.h"
 #include "neuron/Neff/Neff.h"
 #include "neuron/Support/Interrupt.h"
+#include "neuron/Target/MachineModel.h"
 #include "passes/Emit/Emit.h"
 #include "passes/Import/Import.h"
 #include "passes/Pipelines/Phases.h"
@@ -277,7 +278,10 @@ private:
     nlohmann::json phases = nlohmann::json::object();
     for (auto &[name, milliseconds] : result.phaseMilliseconds)
       phases[name] = milliseconds;
+    // Part of the compiler: for people who compare two programs.
+    const auto *model = ::neuroncore::target::MachineModel::builtin(target);
     result.metadataJson = nlohmann::json({{"inputs", inputs},
+                                          {"machine_model", model ? model->hash().toString() : ""},
                                           {"outputs", outputs},
                                           {"rng_increment", program.rngIncrement},
                                           {"kernels", kernels},

@@ -5,8 +5,9 @@
 
 #include "neuron/Graph/GraphReader.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <unordered_map>
 
 #include "neuron/Support/Text.h"
@@ -30,14 +31,14 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
+/// The shortest text that reads back as the same number.
 std::string printFloat(double value) {
   if (std::isnan(value))
     return "nan";
   if (std::isinf(value))
     return value < 0 ? "-inf" : "inf";
   char buffer[40];
-  std::snprintf(buffer, sizeof(buffer), "%.17g", value);
-  std::string text = buffer;
+  std::string text(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
   return text.find_first_of(".e") == text.npos ? text + ".0" : text;
 }
 
@@ -93,6 +94,40 @@ std::string printType(const TensorType &type) {
   return out;
 }
 
+std::string printNode(const ::neuron::graph::Node &node) {
+  std::string out;
+  for (int i = 0; i < node.results_size(); ++i)
+    out += (i ? ", " : "") + (node.results(i) ? cat("%", node.results(i)) : std::string("_"));
+  out += cat(node.results_size() ? " = " : "", node.op(), "(");
+  for (int i = 0; i < node.arguments_size(); ++i)
+    out += (i ? ", " : "") + printArgument(node.arguments(i));
+  out += ")";
+  for (int i = 0; i < node.types_size(); ++i)
+    out += (i ? ", " : " : ") +
+           (i < node.results_size() && node.results(i) == 0 ? std::string("None") : printType(node.types(i)));
+  if (!node.name().empty())
+    out += cat(" // ", node.name());
+  return out;
+}
+
+namespace {
+
+std::string printFrame(const ::neuron::graph::NodeLocation &location) {
+  if (location.frames_size() == 0)
+    return "";
+  const auto &frame = location.frames(location.frames_size() - 1);
+  return cat(frame.file(), ":", frame.line(), " in ", frame.function(), ": ", frame.text());
+}
+
+} // namespace
+
+std::string printLocation(const GraphDef &graph, int node) {
+  for (const auto &location : graph.locations())
+    if (std::find(location.nodes().begin(), location.nodes().end(), uint32_t(node)) != location.nodes().end())
+      return printFrame(location);
+  return "";
+}
+
 std::string printGraph(const GraphDef &graph) {
   std::unordered_map<uint32_t, const ::neuron::graph::NodeLocation *> locations;
   for (const auto &location : graph.locations())
@@ -111,24 +146,11 @@ std::string printGraph(const GraphDef &graph) {
     out += cat("  %", constant.value(), " = constant : ", printType(constant.type()), " // ", constant.data().size(),
                " bytes, hash ", hash128(constant.data()).toString(), "\n");
   for (int n = 0; n < graph.nodes_size(); ++n) {
-    const auto &node = graph.nodes(n);
-    out += "  ";
-    for (int i = 0; i < node.results_size(); ++i)
-      out += (i ? ", " : "") + (node.results(i) ? cat("%", node.results(i)) : std::string("_"));
-    out += cat(node.results_size() ? " = " : "", node.op(), "(");
-    for (int i = 0; i < node.arguments_size(); ++i)
-      out += (i ? ", " : "") + printArgument(node.arguments(i));
-    out += ")";
-    for (int i = 0; i < node.types_size(); ++i)
-      out += (i ? ", " : " : ") + (node.results(i) ? printType(node.types(i)) : std::string("None"));
-    if (!node.name().empty())
-      out += cat(" // ", node.name());
-    out += "\n";
+    out += cat("  ", printNode(graph.nodes(n)), "\n");
     auto location = locations.find(uint32_t(n));
-    if (location == locations.end() || location->second->frames_size() == 0)
-      continue;
-    const auto &frame = location->second->frames(location->second->frames_size() - 1);
-    out += cat("      // ", frame.file(), ":", frame.line(), " in ", frame.function(), ": ", frame.text(), "\n");
+    std::string frame = location == locations.end() ? "" : printFrame(*location->second);
+    if (!frame.empty())
+      out += cat("      // ", frame, "\n");
   }
   for (const auto &output : graph.outputs()) {
     if (output.value() == 0) {

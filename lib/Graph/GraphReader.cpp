@@ -183,7 +183,7 @@ bool sameShape(const TensorType &a, const TensorType &b) {
 
 class Verifier {
 public:
-  explicit Verifier(const GraphDef &graph) : graph_(graph) {}
+  Verifier(const GraphDef &graph, ConstantData data) : graph_(graph), data_(data) {}
 
   Status run() {
     if (Status status = header(); !status)
@@ -257,6 +257,8 @@ private:
       return status;
     if (!isContiguous(constant.type()) || constant.type().storage_offset() != 0)
       return invalid(cat("expected row-major strides but got ", printType(constant.type())));
+    if (data_ == ConstantData::MayBeLeftOut && constant.data().empty())
+      return Status::success();
     if (int64_t bytes = contiguousBytes(constant.type()); uint64_t(bytes) != constant.data().size())
       return invalid(cat("expected ", bytes, " bytes of data but got ", constant.data().size()));
     return Status::success();
@@ -347,6 +349,7 @@ private:
   }
 
   const GraphDef &graph_;
+  ConstantData data_;
   std::unordered_map<uint32_t, const TensorType *> types_;
   std::unordered_set<uint32_t> mutated_;
   bool hasRngState_ = false;
@@ -354,9 +357,9 @@ private:
 
 } // namespace
 
-Status verifyGraph(const GraphDef &graph) { return Verifier(graph).run(); }
+Status verifyGraph(const GraphDef &graph, ConstantData data) { return Verifier(graph, data).run(); }
 
-Expected<GraphDef> readGraph(std::span<const uint8_t> bytes) {
+Expected<GraphDef> readGraph(std::span<const uint8_t> bytes, ConstantData data) {
   if (bytes.size() > size_t(std::numeric_limits<int>::max()))
     return invalid(
         cat("expected a graph of at most 2^31 - 1 bytes but got ", bytes.size(), "; pass large constants as inputs"));
@@ -365,7 +368,7 @@ Expected<GraphDef> readGraph(std::span<const uint8_t> bytes) {
   google::protobuf::LogSilencer silent;
   if (!graph.ParseFromArray(bytes.data(), int(bytes.size())))
     return invalid(cat("expected a GraphDef message but the ", bytes.size(), " bytes do not parse as one"));
-  if (Status status = verifyGraph(graph); !status)
+  if (Status status = verifyGraph(graph, data); !status)
     return status.error().withContext("graph");
   return graph;
 }

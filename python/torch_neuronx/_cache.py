@@ -4,7 +4,8 @@
 """The NEFF cache on disk, shared by eager mode, compiled graphs and other processes.
 
 An entry is a folder named by its key with the NEFF and its metadata. It appears by one rename, so readers never see
-half of it; a checksum guards what they read, and a damaged entry is removed and compiled again.
+half of it; a checksum guards what they read, and a damaged entry is removed and compiled again. Beside them are the
+graph and the parts of the key, which only neuron-compile --explain-cache reads.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def load(key: str) -> Entry | None:
     return Entry(neff, metadata, key, os.path.join(folder, NEFF_FILE))
 
 
-def store(key: str, neff: bytes, metadata_json: str) -> Entry:
+def store(key: str, neff: bytes, metadata_json: str, explanation: dict[str, bytes] | None = None) -> Entry:
+    """`explanation`: further files of the entry, by name."""
     metadata = json.loads(metadata_json)
     entry = Entry(neff, metadata, key, None)
     directory = _environment.cache_directory()
@@ -107,6 +109,9 @@ def store(key: str, neff: bytes, metadata_json: str) -> Entry:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+        for name, content in (explanation or {}).items():
+            with open(os.path.join(scratch, name), "wb") as file:
+                file.write(content)
         try:
             os.rename(scratch, folder)
         except OSError:

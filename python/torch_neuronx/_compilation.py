@@ -99,24 +99,49 @@ def _compiler_fingerprint() -> str:
     return _fingerprint
 
 
-def cache_key(graph, options: dict[str, Any]) -> str:
+def _key_parts(options: dict[str, Any]) -> dict[str, Any]:
+    """What the key depends on beside the graph."""
     from ._build_information import VERSION
 
-    relevant = {name: value for name, value in options.items() if name not in _DELIVERY_OPTIONS}
-    parts = {
-        "options": relevant,
+    return {
+        "options": {name: value for name, value in options.items() if name not in _DELIVERY_OPTIONS},
         "compiler": _compiler_fingerprint(),
         "package": VERSION,
         "deterministic": torch.are_deterministic_algorithms_enabled(),
     }
-    digest = hashlib.sha256(content_hash(graph))
+
+
+def _key_of(graph_hash: bytes, parts: dict[str, Any]) -> str:
+    digest = hashlib.sha256(graph_hash)
     digest.update(json.dumps(parts, sort_keys=True).encode())
     return digest.hexdigest()
 
 
+def cache_key(graph, options: dict[str, Any]) -> str:
+    return _key_of(content_hash(graph), _key_parts(options))
+
+
+def _explanation(graph, key: str, graph_hash: bytes, parts: dict[str, Any], metadata: dict) -> bytes:
+    """What neuron-compile --explain-cache compares, beside the graph. Constants by hash, since the graph that is kept
+    may be without their content; the machine model for information, since it is part of the compiler."""
+    record = {
+        "key": key,
+        "graph": graph_hash.hex(),
+        "constants": [hashlib.sha256(constant.data).hexdigest() for constant in graph.constants],
+        "machine_model": metadata.get("machine_model", ""),
+        **parts,
+    }
+    return json.dumps(record, sort_keys=True, indent=1).encode() + b"\n"
+
+
+def explanation(graph, options: dict[str, Any], entry: _cache.Entry) -> bytes:
+    return _explanation(graph, entry.key, content_hash(graph), _key_parts(options), entry.metadata)
+
+
 def compile_graph(graph, options: dict[str, Any], modules: list[str] | None = None) -> _cache.Entry:
     """The program of a graph. `modules`: path of the module of each node. Raises the compiler's exceptions."""
-    key = cache_key(graph, options)
+    graph_hash, parts = content_hash(graph), _key_parts(options)
+    key = _key_of(graph_hash, parts)
     # Files of the compiler's phases only come from a compilation.
     fresh = "dump_phases_to" in options
     with _lock:
@@ -125,30 +150,30 @@ def compile_graph(graph, options: dict[str, Any], modules: list[str] | None = No
         _cache.statistics["memory_hits"] += 1
         return entry
     entry = None if fresh else _cache.load(key)
-    text = None
+    serialised = graph.SerializeToString(deterministic=True)
+    text = _graph_text(graph, serialised)
     if entry is None:
         _cache.statistics["misses"] += 1
-        text = graph.SerializeToString(deterministic=True)
-        result = compiler().compile(text, json.dumps(options, sort_keys=True))
-        entry = _cache.store(key, bytes(result.neff), result.metadata_json)
-    _preserve(graph, entry)
-    if text is None or len(text) > _MAX_GRAPH_BYTES:
-        text = _graph_text(graph)
+        result = compiler().compile(serialised, json.dumps(options, sort_keys=True))
+        record = _explanation(graph, key, graph_hash, parts, json.loads(result.metadata_json))
+        entry = _cache.store(key, bytes(result.neff), result.metadata_json, {"graph.pb": text, "key.json": record})
+    if _environment.debug_directory() is not None:
+        _preserve(graph, entry, _explanation(graph, key, graph_hash, parts, entry.metadata))
     with _lock:
         entry = _memory.setdefault(key, entry)
         _graphs.setdefault(key, (text, modules or []))
     return entry
 
 
-def _graph_text(graph) -> bytes:
-    if graph.ByteSize() > _MAX_GRAPH_BYTES and graph.constants:
+def _graph_text(graph, serialised: bytes) -> bytes:
+    if len(serialised) > _MAX_GRAPH_BYTES and graph.constants:
         reduced = type(graph)()
         reduced.CopyFrom(graph)
         for constant in reduced.constants:
             if len(constant.data) > 1024:
                 constant.ClearField("data")
-        graph = reduced
-    return graph.SerializeToString(deterministic=True)
+        return reduced.SerializeToString(deterministic=True)
+    return serialised
 
 
 def graph_of(key: str) -> tuple[bytes, list[str]] | None:
@@ -195,10 +220,8 @@ def clear_memory() -> None:
         _graphs.clear()
 
 
-def _preserve(graph, entry: _cache.Entry) -> None:
+def _preserve(graph, entry: _cache.Entry, explanation: bytes) -> None:
     directory = _environment.debug_directory()
-    if directory is None:
-        return
     rank = os.environ.get("RANK", "0")
     stem = f"{graph.name or 'graph'}_{time.time_ns()}"
     from google.protobuf import text_format
@@ -206,6 +229,7 @@ def _preserve(graph, entry: _cache.Entry) -> None:
     for folder, name, content in (
         ("graph_def", stem + ".graphdef", graph.SerializeToString(deterministic=True)),
         ("graph_def", stem + ".graphdef.txt", text_format.MessageToString(graph).encode()),
+        ("graph_def", stem + ".key.json", explanation),
         ("neff", stem + ".neff", entry.neff),
     ):
         target = os.path.join(directory, folder, f"proc_{rank}")

@@ -74,6 +74,41 @@ def test_damaged_entries_are_compiled_again(run_python, tmp_path, damage):
     assert result(run_python(PROGRAM, TORCH_NEURONX_NEFF_CACHE_DIR=cache))[:2] == (2, 0)
 
 
+def test_entries_say_what_their_key_was_made_of(run_python, tmp_path):
+    """What neuron-compile --explain-cache reads: the graph, and parts that hash to the key of the folder."""
+    script = """
+import json, os
+import torch
+from torch_neuronx import _compilation
+from torch_neuronx._graph import graph_def_pb2
+from torch_neuronx._graph.builder import content_hash
+
+def scaled(t, weight):
+    return t * weight
+
+work = os.environ["WORK"]
+function = torch.compile(scaled, backend="neuron", options={"compiler_workdir": work})
+function(torch.ones(3, device="neuron"), torch.ones(3, device="neuron"))
+folders = [os.path.dirname(torch.neuron.get_dynamo_metrics()[-1]["neff_path"])]
+folders += [os.path.join(work, name) for name in os.listdir(work)]
+assert len(folders) == 2
+for folder in folders:
+    key = json.load(open(os.path.join(folder, "key.json")))
+    graph = graph_def_pb2.GraphDef.FromString(open(os.path.join(folder, "graph.pb"), "rb").read())
+    assert [node.op for node in graph.nodes] == ["aten.mul.Tensor"], graph
+    assert graph.locations[0].frames[-1].function == "scaled"
+    assert content_hash(graph).hex() == key["graph"]
+    parts = {name: key[name] for name in ("options", "compiler", "package", "deterministic")}
+    assert _compilation._key_of(content_hash(graph), parts) == key["key"]
+    assert key["options"] == {"target": "trn2"} and len(key["machine_model"]) == 32, key
+assert os.path.basename(folders[0]) == key["key"]
+assert os.path.getsize(os.path.join(folders[1], "graph.neff")) > 0
+print("done")
+"""
+    process = run_python(script, TORCH_NEURONX_NEFF_CACHE_DIR=str(tmp_path / "cache"), WORK=str(tmp_path / "work"))
+    assert "done" in process.stdout
+
+
 def test_unwritable_directory_warns_once(run_python, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "ExplainCache.h"
 #include "neuron/Compiler/Compiler.h"
 
 using namespace neuroncore::compiler;
@@ -29,11 +30,13 @@ void print(const Diagnostic &diagnostic) {
 } // namespace
 
 int main(int argc, char **argv) {
-  CLI::App app{"compile a GraphDef (.pb) or MLIR (.mlir, .mlirbc) for a NeuronCore; the NEFF runs on the emulator only"};
+  CLI::App app{
+      "compile a GraphDef (.pb) or MLIR (.mlir, .mlirbc) for a NeuronCore; the NEFF runs on the emulator only"};
   std::string input, output;
   CompileOptions options;
   bool timing = false, metadata = false;
-  app.add_option("input", input, "GraphDef or MLIR file")->required()->check(CLI::ExistingFile);
+  app.name("neuron-compile");
+  app.add_option("input", input, "GraphDef or MLIR file")->check(CLI::ExistingFile);
   app.add_option("-o,--output", output, "file to write (default: standard output for IR, <input>.neff for a NEFF)");
   app.add_option("--target", options.target, "trn1, trn2 or trn3 (default: that of the MLIR input, else trn2)");
   app.add_option("--compile-from", options.compileFrom,
@@ -47,7 +50,26 @@ int main(int argc, char **argv) {
   app.add_flag("--metadata", metadata, "print the program's metadata as JSON");
   bool uncompressed = false;
   app.add_flag("--uncompressed", uncompressed, "write an uncompressed container");
+  std::vector<std::string> explained;
+  std::string cacheDirectory;
+  CLI::Option *explain =
+      app.add_option(
+             "--explain-cache", explained,
+             "print why two programs have different keys in the NEFF cache: each a GraphDef, a kept NEFF or folder, "
+             "or a key; exit status 0 when the keys are equal, 1 when they differ")
+          ->expected(2)
+          ->type_name("A B");
+  app.add_option("--cache-dir", cacheDirectory, "where the keys of --explain-cache are (default: as torch_neuronx)")
+      ->needs(explain);
+  app.final_callback([&] {
+    if (explained.empty() && input.empty())
+      throw CLI::RequiredError("input");
+    if (!explained.empty() && !input.empty())
+      throw CLI::ExcludesError("input", "--explain-cache");
+  });
   CLI11_PARSE(app, argc, argv);
+  if (!explained.empty())
+    return explainCache(explained[0], explained[1], cacheDirectory);
   options.compress = !uncompressed;
   if (!options.compileTo.empty() && options.compileTo != "emit")
     for (auto [name, given] : {std::pair("--metadata", metadata), std::pair("--uncompressed", uncompressed)})
@@ -62,9 +84,8 @@ int main(int argc, char **argv) {
   content << file.rdbuf();
   std::string bytes = content.str();
   bool isIr = input.size() > 5 && (input.ends_with(".mlir") || input.ends_with(".mlirbc"));
-  CompileResult result =
-      isIr ? compileIr(bytes, options)
-           : compileGraph({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, options);
+  CompileResult result = isIr ? compileIr(bytes, options)
+                              : compileGraph({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, options);
   for (const Diagnostic &diagnostic : result.diagnostics)
     print(diagnostic);
   if (timing)
@@ -72,6 +93,8 @@ int main(int argc, char **argv) {
       std::cerr << phase << ": " << milliseconds << " ms\n";
   for (const std::string &line : result.fusionReport)
     std::cerr << line << '\n';
+  if (options.explainFusion && result.succeeded && result.fusionReport.empty())
+    std::cerr << "no fusion was refused\n";
   if (!result.succeeded)
     return 1;
   if (metadata)

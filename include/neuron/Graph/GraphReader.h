@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "neuron/Graph/graph_def.pb.h"
 #include "neuron/Support/Error.h"
@@ -26,8 +27,11 @@ using ::neuron::graph::TensorType;
 inline constexpr uint32_t kGraphVersion = 1;
 inline constexpr int kMaxRank = 8;
 
+/// Graphs that are kept for reading may be without the content of their constants.
+enum class ConstantData : uint8_t { Required, MayBeLeftOut };
+
 /// Parses and verifies.
-Expected<GraphDef> readGraph(std::span<const uint8_t> bytes);
+Expected<GraphDef> readGraph(std::span<const uint8_t> bytes, ConstantData data = ConstantData::Required);
 
 /// The rules, in the order of their checks:
 ///   g1  version is kGraphVersion and no message has fields this version does not know
@@ -41,7 +45,7 @@ Expected<GraphDef> readGraph(std::span<const uint8_t> bytes);
 ///   g8  an operator is namespace.name.overload and every argument has a kind
 ///   g9  an output has the dtype and sizes of its value and mutates an input of that dtype and size at most once
 ///   g10 locations name nodes, each at most once
-Status verifyGraph(const GraphDef &graph);
+Status verifyGraph(const GraphDef &graph, ConstantData data = ConstantData::Required);
 
 /// Identity for caches: equal for graphs that differ only in locations, names of nodes, inputs and the graph, and value
 /// numbering.
@@ -53,6 +57,18 @@ void hashArgument(Hasher &hash, const ::neuron::graph::Argument &argument,
 
 /// One line per value, with the innermost Python line of each node where it is known.
 std::string printGraph(const GraphDef &graph);
+/// For example "%5 = aten.add.Tensor(%4, 1.0, 1) : f32[4, 1] // add".
+std::string printNode(const ::neuron::graph::Node &node);
+/// For example "model.py:12 in forward: return x + w"; empty where it is not known.
+std::string printLocation(const GraphDef &graph, int node);
+
+/// Why two graphs are different programs for the cache: lines for people, the first of each difference starting at the
+/// margin; none when they are equal. Names and locations are not compared. Inputs, constants and outputs are compared
+/// one by one, nodes up to the first that differs: what follows is mostly its consequence. Constants may be without
+/// their content, which is compared by `hashes` (one per constant) when both graphs have them.
+std::vector<std::string> explainDifference(const GraphDef &a, const GraphDef &b,
+                                           std::span<const std::string> hashesOfA = {},
+                                           std::span<const std::string> hashesOfB = {});
 
 /// For example "bf16"; "invalid" for unknown codes.
 std::string_view scalarTypeName(ScalarType type);

@@ -51,7 +51,7 @@ class BackendOptions:
         fallback = options.get("fallback_execution")
         self.fallback_execution = not _environment.fallback_execution_disabled() if fallback is None else bool(fallback)
         self.model_name = str(options.get("model_name") or _model_name)
-        # Where the compiler leaves the IR after each of its phases.
+        # Where the graph, the IR after each phase of the compiler and the NEFF are left.
         self.workdir = options.get("compiler_workdir")
         if self.workdir is not None:
             if not isinstance(self.workdir, (str, os.PathLike)):
@@ -227,12 +227,19 @@ def _check_placement(lowered: Lowered) -> None:
 
 def _run_compiler(lowered: Lowered, options: BackendOptions):
     compile_options = _environment.compile_options()
+    folder = None
     if options.workdir is not None:
-        compile_options["dump_phases_to"] = os.path.join(options.workdir, lowered.graph.name)
-        os.makedirs(compile_options["dump_phases_to"], exist_ok=True)
+        folder = os.path.join(options.workdir, lowered.graph.name)
+        compile_options["dump_phases_to"] = folder
+        os.makedirs(folder, exist_ok=True)
+        _write(folder, "graph.pb", lowered.graph.SerializeToString(deterministic=True))
     compile_options["model_name"] = options.model_name
     try:
-        return _compilation.compile_graph(lowered.graph, compile_options, lowered.modules)
+        entry = _compilation.compile_graph(lowered.graph, compile_options, lowered.modules)
+        if folder is not None:
+            _write(folder, "graph.neff", entry.neff)
+            _write(folder, "key.json", _compilation.explanation(lowered.graph, compile_options, entry))
+        return entry
     except Exception as error:
         if not _compilation.is_compile_error(error):
             raise
@@ -250,6 +257,11 @@ def _run_compiler(lowered: Lowered, options: BackendOptions):
             frames=frames,
             remedy=REMEDY if kind is NeuronUnsupportedError else "please report this graph as a bug",
         ) from error
+
+
+def _write(folder: str, name: str, content: bytes) -> None:
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(content)
 
 
 def _frames_of_node(graph: Any, node: int) -> list[tuple[str, int, str, str]]:

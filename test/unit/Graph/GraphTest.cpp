@@ -257,6 +257,70 @@ TEST(Graph, PrintsOneLinePerValue) {
                         "  output None\n"));
 }
 
+namespace {
+
+std::string difference(const std::function<void(GraphDef &)> &change) {
+  GraphDef a = sample(), b = sample();
+  change(b);
+  std::string text;
+  for (const std::string &line : explainDifference(a, b))
+    text += line + "\n";
+  return text;
+}
+
+} // namespace
+
+TEST(Graph, EqualGraphsHaveNoDifference) {
+  EXPECT_EQ(difference([](GraphDef &) {}), "");
+  EXPECT_EQ(difference([](GraphDef &g) {
+              g.set_name("other");
+              g.clear_locations();
+              g.mutable_nodes(0)->set_name("other");
+              g.mutable_inputs(0)->set_name("other");
+            }),
+            "");
+}
+
+TEST(Graph, DifferencesAreNamed) {
+  EXPECT_EQ(difference([](GraphDef &g) { g.set_kind("forward"); }), "graph kind: inference in A, forward in B\n");
+  EXPECT_EQ(difference([](GraphDef &g) { g.mutable_inputs(0)->mutable_type()->set_dtype(BFLOAT16); }),
+            "input 0 (x): f32[2, 3] strides[1, 2] in A, bf16[2, 3] strides[1, 2] in B\n");
+  EXPECT_EQ(difference([](GraphDef &g) { g.mutable_constants(0)->set_data(std::string(12, '\2')); }),
+            "constant 0 (f32[3]): the values differ\n");
+  EXPECT_THAT(difference([](GraphDef &g) { g.mutable_nodes(0)->set_op("aten.addmul.out"); }),
+              HasSubstr("node 0: aten.addmul.default in A, aten.addmul.out in B\n  A: %4, _ = aten.addmul.default("));
+  std::string argument = difference([](GraphDef &g) {
+    g.mutable_nodes(0)->mutable_arguments(2)->mutable_list()->mutable_items(1)->set_floating(0.25);
+  });
+  EXPECT_THAT(argument, HasSubstr("node 0 (aten.addmul.default): argument 2 differs\n"));
+  EXPECT_THAT(argument, HasSubstr("[%2, 0.25]"));
+  EXPECT_THAT(argument, HasSubstr("     model.py:12 in forward: return x + w\n"));
+  EXPECT_THAT(difference([](GraphDef &g) { g.mutable_nodes(0)->mutable_types(0)->set_sizes(0, 3); }),
+              HasSubstr("result 0 is f32[2, 3] in A, f32[3, 3] in B"));
+  EXPECT_THAT(difference([](GraphDef &g) { g.mutable_nodes(0)->mutable_arguments(0)->set_value(3); }),
+              HasSubstr("node 0 reads input 0 in A, constant 0 in B"));
+  EXPECT_EQ(difference([](GraphDef &g) { g.mutable_outputs(0)->set_mutates_input(0); }),
+            "output 0: f32[2, 3] strides[1, 2], written to input 0 in A, f32[2, 3] strides[1, 2] in B\n");
+  EXPECT_THAT(
+      difference([](GraphDef &g) { *g.add_nodes() = g.nodes(0); }),
+      HasSubstr("nodes: 1 in A, 2 in B\nnode 1: B has 1 more here and then goes on as A does\n  A: no more nodes\n"));
+  EXPECT_EQ(difference([](GraphDef &g) {
+              g.mutable_nodes(0)->set_results(0, 9);
+              g.mutable_outputs(0)->set_value(9);
+            }),
+            "the graphs compute the same, but number their values differently\n");
+}
+
+TEST(Graph, ConstantsWithoutTheirContentAreComparedByHash) {
+  GraphDef a = sample();
+  a.mutable_constants(0)->clear_data();
+  EXPECT_FALSE(verifyGraph(a));
+  EXPECT_TRUE(verifyGraph(a, ConstantData::MayBeLeftOut));
+  const std::string one[] = {"1"}, two[] = {"2"};
+  EXPECT_EQ(explainDifference(a, a, one, one).size(), 0u);
+  EXPECT_EQ(explainDifference(a, a, one, two).size(), 1u);
+}
+
 TEST(Graph, GarbageGivesAnErrorOrAVerifiedGraph) {
   EXPECT_FALSE(readGraph({})); // version 0
   std::mt19937_64 random(3);
