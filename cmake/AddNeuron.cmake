@@ -33,6 +33,10 @@ function(add_neuron_tool name)
   add_executable(${name} ${ARG_SOURCES})
   neuron_target_options(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  # pip puts the tools beside python, so that an activated environment has them.
+  if(SKBUILD_SCRIPTS_DIR)
+    install(TARGETS ${name} RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
+  endif()
 endfunction()
 
 # add_neuron_unit_test(<name> SOURCES ... LINK ...): a GoogleTest program, each test case a ctest test.

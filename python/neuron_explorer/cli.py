@@ -47,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         return options.run(options)
+    except BrokenPipeError:
+        # What reads the output, such as head, has seen enough; the interpreter must not flush into it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (IngestError, ProfileError, StoreError, ServerError, ExportError, OSError) as error:
         print(f"neuron-explorer: error: {error}", file=sys.stderr)
         return 1
@@ -201,7 +205,8 @@ def _ingest(options: argparse.Namespace) -> pathlib.Path:
         return folder
     if folder.exists() and not options.force:
         raise FileExistsError(
-            f"the profile {name} exists in {folder.parent}: choose another --display-name or use --force"
+            f"the profile {name} exists in {folder.parent}: show or export it with --profile {name}, "
+            "replace it with --force, or choose another --display-name"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     progress = _Progress(options.verbose)

@@ -29,7 +29,7 @@ static int show(const Expected<std::string> &text, const std::string &output = {
 }
 
 int main(int argc, char **argv) {
-  CLI::App app("make, show and take apart NEFFs");
+  CLI::App app("make, show and take apart NEFFs", "neuron-packager");
   app.set_version_flag("-v,--version", "neuron-packager " NEURON_VERSION);
   app.require_subcommand(1);
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -201,6 +202,17 @@ int runTool(const Options &options) {
     if (!files.try_emplace(input.substr(0, equals), input.substr(equals + 1)).second)
       return fail(cat("--input: expected one file for each input but got two for '", input.substr(0, equals), "'"));
   }
+  for (const auto &[name, file] : files)
+    if (std::none_of(neff->variables.begin(), neff->variables.end(), [&](const neff::Variable &variable) {
+          return variable.kind == neff::Variable::Kind::Input && variable.name == name;
+        }))
+      return fail(cat("the NEFF has no input '", name, "'; see --list"));
+  if (!options.outputDirectory.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.outputDirectory, error);
+    if (error)
+      return fail(cat(options.outputDirectory, " cannot be created: ", error.message()));
+  }
   std::vector<std::vector<uint8_t>> memory(neff->variables.size());
   std::vector<void *> bindings(neff->variables.size());
   std::mt19937_64 random(uint64_t(std::max<int64_t>(0, options.randomSeed)));
@@ -221,7 +233,6 @@ int runTool(const Options &options) {
                           shapeText(variable.shape), " (", variable.bytes, " bytes) but ", found->second, " holds '",
                           array->descr, "' ", shapeText(array->shape), " (", array->data.size(), " bytes)"));
         memory[i] = std::move(array->data);
-        files.erase(found);
       } else if (options.randomSeed >= 0) {
         fillRandom(variable, random, memory[i]);
       } else {
@@ -230,8 +241,6 @@ int runTool(const Options &options) {
       }
     }
   }
-  if (!files.empty())
-    return fail(cat("the NEFF has no input '", files.begin()->first, "'; see --list"));
   for (size_t i = 0; i < memory.size(); ++i) {
     const int32_t alias = neff->variables[i].aliasOf;
     bindings[i] = alias >= 0 ? memory[alias].data() : memory[i].data();
@@ -256,8 +265,9 @@ int runTool(const Options &options) {
     }
     if (options.repeat > 1) {
       std::sort(times.begin(), times.end());
-      std::fprintf(options.json ? stderr : stdout, "host time per execution: median %.1f us, best %.1f us (%d executions, %d threads)\n",
-                  times[times.size() / 2], times[0], options.repeat, options.threads);
+      std::fprintf(options.json ? stderr : stdout,
+                   "host time per execution: median %.1f us, best %.1f us (%d executions, %d threads)\n",
+                   times[times.size() / 2], times[0], options.repeat, options.threads);
     }
   }
   for (size_t i = 0; i < memory.size(); ++i) {
@@ -297,8 +307,9 @@ int runTool(const Options &options) {
     for (const emulator::Hazard &hazard : result->hazards)
       std::fprintf(out, "hazard: %s\n", hazard.message.c_str());
     std::fprintf(out, "checked %llu instructions in %llu windows: %zu hazards%s\n",
-                static_cast<unsigned long long>(result->instructions), static_cast<unsigned long long>(result->windows),
-                result->hazards.size(), result->isComplete ? "" : " (the program is longer; the rest was not checked)");
+                 static_cast<unsigned long long>(result->instructions),
+                 static_cast<unsigned long long>(result->windows), result->hazards.size(),
+                 result->isComplete ? "" : " (the program is longer; the rest was not checked)");
     if (!result->hazards.empty())
       return 2;
   }
@@ -309,7 +320,7 @@ int runTool(const Options &options) {
 
 int main(int argc, char **argv) {
   Options options;
-  CLI::App app("Execute a NEFF on the software NeuronCore.");
+  CLI::App app("Execute a NEFF on the software NeuronCore.", "neuron-run");
   app.add_option("neff", options.neff, "the NEFF file")->required();
   app.add_option("-i,--input", options.inputs, "name=file.npy, once for each input");
   CLI::Option *output =
@@ -322,8 +333,8 @@ int main(int argc, char **argv) {
   CLI::Option *timeline = app.add_flag("--timeline", options.timeline, "print modelled time per engine");
   CLI::Option *json = app.add_flag("--json", options.json, "print the modelled times as JSON");
   CLI::Option *trace = app.add_option("--trace", options.trace, "write the modelled timeline as a Chrome trace");
-  CLI::Option *repeat = app.add_option("--repeat", options.repeat, "executions, with the host time of each")
-                            ->check(CLI::PositiveNumber);
+  CLI::Option *repeat =
+      app.add_option("--repeat", options.repeat, "executions, with the host time of each")->check(CLI::PositiveNumber);
   CLI::Option *threads = app.add_option("--threads", options.threads, "host threads")->check(CLI::Range(1, 64));
   app.add_option("--target-model", options.targetModel, "JSON file with a machine model instead of the built-in one");
   CLI::Option *seed = app.add_option("--adversarial", options.adversarialSeed,

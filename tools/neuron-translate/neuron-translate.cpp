@@ -5,7 +5,8 @@
 //   --print-graph GRAPH              the graph as text
 //   --import-graph GRAPH             the graph in the neuron dialect
 //   --evaluate GRAPH|MLIR            its results for the .npy files given by --inputs
-//   --evaluate-batch DIRECTORY       the same for each DIRECTORY/*/graph.pb with input0.npy, ...; errors go to error.txt
+//   --evaluate-batch DIRECTORY       the same for each DIRECTORY/*/graph.pb with input0.npy, ...; errors go to
+//   error.txt
 //   --list-overloads                 what the importer knows, one overload a line, tab separated
 
 #include <filesystem>
@@ -36,23 +37,26 @@ using neuroncore::graph::GraphDef;
 
 namespace {
 
+/// The shared library of LLVM brings hundreds of options of its own, which --help leaves out.
+cl::OptionCategory options("neuron-translate options");
+
 enum class Action { None, PrintGraph, ImportGraph, Evaluate, EvaluateBatch, ListOverloads };
 
-cl::opt<Action> action(cl::desc("Action:"),
-                       cl::values(clEnumValN(Action::PrintGraph, "print-graph", "print a GraphDef as text"),
-                                  clEnumValN(Action::ImportGraph, "import-graph", "import a GraphDef"),
-                                  clEnumValN(Action::Evaluate, "evaluate", "evaluate a GraphDef or MLIR on arrays"),
-                                  clEnumValN(Action::EvaluateBatch, "evaluate-batch",
-                                             "evaluate every case below a directory"),
-                                  clEnumValN(Action::ListOverloads, "list-overloads",
-                                             "list the operators that can be imported")),
-                       cl::init(Action::None));
+cl::opt<Action>
+    action(cl::desc("Action:"),
+           cl::values(clEnumValN(Action::PrintGraph, "print-graph", "print a GraphDef as text"),
+                      clEnumValN(Action::ImportGraph, "import-graph", "import a GraphDef"),
+                      clEnumValN(Action::Evaluate, "evaluate", "evaluate a GraphDef or MLIR on arrays"),
+                      clEnumValN(Action::EvaluateBatch, "evaluate-batch", "evaluate every case below a directory"),
+                      clEnumValN(Action::ListOverloads, "list-overloads", "list the operators that can be imported")),
+           cl::init(Action::None), cl::cat(options));
 cl::opt<std::string> inputPath(cl::Positional, cl::desc("<input>"), cl::init("-"));
-cl::opt<std::string> outputPath("o", cl::desc("output file"), cl::init("-"));
-cl::list<std::string> inputs("inputs", cl::desc("arrays to evaluate on (.npy)"), cl::CommaSeparated);
-cl::opt<std::string> outputDirectory("output-dir", cl::desc("directory for the resulting arrays"), cl::init("."));
-cl::opt<bool> optimize("graph-pipeline", cl::desc("run the graph phase on what was imported"));
-cl::opt<bool> debugInfo("mlir-locations", cl::desc("print locations"));
+cl::opt<std::string> outputPath("o", cl::desc("output file"), cl::init("-"), cl::cat(options));
+cl::list<std::string> inputs("inputs", cl::desc("arrays to evaluate on (.npy)"), cl::CommaSeparated, cl::cat(options));
+cl::opt<std::string> outputDirectory("output-dir", cl::desc("directory for the resulting arrays"), cl::init("."),
+                                     cl::cat(options));
+cl::opt<bool> optimize("graph-pipeline", cl::desc("run the graph phase on what was imported"), cl::cat(options));
+cl::opt<bool> debugInfo("mlir-locations", cl::desc("print locations"), cl::cat(options));
 
 int fail(const std::string &message) {
   llvm::errs() << "error: " << message << "\n";
@@ -195,13 +199,15 @@ void listOverloads(llvm::raw_ostream &os) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(options);
   cl::ParseCommandLineOptions(argc, argv, "translate between GraphDef, MLIR and arrays\n");
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   registerDialects(context);
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler(sources, &context);
   if (action == Action::None)
-    return fail("expected an action; see --help");
+    return fail("expected an action: --print-graph, --import-graph, --evaluate, --evaluate-batch or --list-overloads; "
+                "see --help");
   if (std::string message = findUnusedOption(); !message.empty())
     return fail(message);
   switch (action) {
