@@ -59,7 +59,8 @@ def find(values: dict[str, Any]) -> Iterator[Insight]:
             )
         active = get("tensor_engine_active_time_percent")
         use = get("mfu_inst_estimated_percent")
-        if active > 0 and use / active < 0.50:
+        # A few small products are not worth a remark.
+        if active > 0.05 and use / active < 0.50:
             yield Insight(
                 NOTABLE,
                 "the tensor engine is busy with less than half of its rate",
