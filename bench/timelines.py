@@ -120,8 +120,8 @@ class Timeline:
 
     @staticmethod
     def busy(start, end, first: float, last: float, bins: int, most: int = 1):
-        """How many intervals are active on average in each of `bins` parts of [first, last]; at a time, `most` at most: a
-        matmul and the loading of the next one's weights are one busy engine."""
+        """How many intervals are active on average in each of `bins` parts of [first, last]; at a time, `most` at most:
+        a matmul and the loading of the next one's weights are one busy engine."""
         edges = numpy.linspace(first, last, bins + 1)
         points = numpy.concatenate([start, end])
         order = numpy.argsort(points, kind="stable")

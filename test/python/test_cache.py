@@ -166,4 +166,5 @@ def test_artifacts_are_preserved_on_request(run_python, tmp_path):
     )
     assert len(os.listdir(tmp_path / "debug" / "neff" / "proc_0")) == 2
     names = os.listdir(tmp_path / "debug" / "graph_def" / "proc_0")
-    assert sorted(name.split(".", 3)[-1] for name in names) == 2 * ["graphdef"] + 2 * ["graphdef.txt"] + 2 * ["key.json"]
+    kinds = sorted(name.split(".", 3)[-1] for name in names)
+    assert kinds == 2 * ["graphdef"] + 2 * ["graphdef.txt"] + 2 * ["key.json"]

@@ -131,8 +131,8 @@ def test_loss_curve(name, compiled):
 @pytest.mark.parametrize("compiled", (False, True), ids=("eager", "compiled"))
 @pytest.mark.parametrize("name", ("bert", "gpt2"))
 def test_dropout_in_training(name, compiled):
-    """The gradient is that of the function with the mask of its forward pass: the loss along the gradient, with the same
-    seed, rises as the gradient says. A backward pass with a mask of its own would not give that."""
+    """The gradient is that of the function with the mask of its forward pass: the loss along the gradient, with the
+    same seed, rises as the gradient says. A backward pass with a mask of its own would not give that."""
     _, device, data = make(name)
     set_dropout(device, 0.2)
     run, moved = whole(device) if compiled else device, data.to("neuron")
