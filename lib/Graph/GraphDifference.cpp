@@ -177,10 +177,12 @@ private:
   /// Whether the rest of the shorter graph, from this node, is what the longer one has `more` nodes later.
   static bool isInsertion(const GraphDef &shorter, const GraphDef &longer, int node) {
     const int more = longer.nodes_size() - shorter.nodes_size();
+    if (more <= 0)
+      return false;
     for (int n = node; n < shorter.nodes_size(); ++n)
       if (!haveSameForm(shorter.nodes(n), longer.nodes(n + more)))
         return false;
-    return more > 0;
+    return true;
   }
 
   void nodes() {

@@ -311,6 +311,22 @@ TEST(Graph, DifferencesAreNamed) {
             "the graphs compute the same, but number their values differently\n");
 }
 
+TEST(Graph, DifferencesOfGraphsOfOtherLengths) {
+  GraphDef a = sample(), b = sample();
+  *b.add_nodes() = b.nodes(0);
+  b.mutable_nodes(0)->set_op("aten.other.default");
+  // An inserted node in front, and on either side.
+  EXPECT_EQ(explainDifference(a, b)[1], "node 0: B has 1 more here and then goes on as A does");
+  EXPECT_EQ(explainDifference(b, a)[1], "node 0: A has 1 more here and then goes on as B does");
+  // Nothing in common, and no nodes at all.
+  b.mutable_nodes(1)->set_op("aten.another.default");
+  EXPECT_EQ(explainDifference(a, b)[1], "node 0: aten.addmul.default in A, aten.other.default in B");
+  EXPECT_EQ(explainDifference(b, a)[1], "node 0: aten.other.default in A, aten.addmul.default in B");
+  a.clear_nodes();
+  EXPECT_EQ(explainDifference(a, b)[1], "node 0: B has 2 more here and then goes on as A does");
+  EXPECT_EQ(explainDifference(b, a)[1], "node 0: A has 2 more here and then goes on as B does");
+}
+
 TEST(Graph, ConstantsWithoutTheirContentAreComparedByHash) {
   GraphDef a = sample();
   a.mutable_constants(0)->clear_data();
