@@ -14,7 +14,7 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), "explorer-pictures-"));
 const context = await chromium.launchPersistentContext(folder, {
   executablePath: options.browser ?? "/usr/bin/chromium",
   headless: true,
-  viewport: { width: 1200, height: 680 },
+  viewport: { width: 1280, height: 720 },
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
 });
 context.setDefaultTimeout(120000);
