@@ -352,7 +352,7 @@ def test_random_damage_of_a_session_is_explained(capture, tmp_path):
         except IngestError as error:
             assert name in str(error)
             outcomes["refused"] += 1
-    assert outcomes["refused"] > 5 and outcomes["read"] > 5, outcomes
+    assert min(outcomes.values()) > 0, outcomes
 
 
 def test_lost_events_are_counted(tmp_path):
