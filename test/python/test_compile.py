@@ -142,6 +142,23 @@ def test_results_that_are_views_of_arguments(dynamic, gradients):
                     assert got.data_ptr() == want.data_ptr(), number
 
 
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_results_that_are_views_of_written_arguments(dynamic):
+    def function(t, index):
+        t[index].add_(1)
+        t[:, index : index + 2].mul_(2)
+        return t[index], t.narrow(0, index, 2), t.t(), t[1:, 1:]
+
+    run = compiled(function, dynamic=dynamic)
+    for rows, index in ((4, 1), (7, 2)):
+        data = torch.randn(rows, 5)
+        device = data.to("neuron")
+        for got, want in zip(run(device, index), function(data, index), strict=True):
+            assert got.stride() == want.stride() and got._base is not None
+            same(got, want)
+        same(device, data)
+
+
 def test_parts_of_a_result_share_its_memory():
     def function(t):
         u = t * 2

@@ -577,11 +577,13 @@ class Lowering:
             if base.dtype == dtype and base.is_neg() == fake.is_neg():
                 offset = self._concrete(fake.storage_offset() - base.storage_offset())
                 return ResultSpec("argument_view", self.input_of[root], sizes, strides, offset)
-        # A view of something computed stays one where results share storage, or where only a view has these strides.
+        # A view of something computed stays one where results share storage, where only a view has these strides, or
+        # where AOTAutograd may read the offset off it: what is computed is also the new content of an argument.
+        offset_matters = bool(self.symbols) and self._concrete(fake.storage_offset()) != 0
         if (
             root is not node
             and root.op == "call_function"
-            and (root in shared or not _is_dense(sizes, strides))
+            and (root in shared or offset_matters or not _is_dense(sizes, strides))
             and _elements(sizes) > 0
             and root.meta["val"].dtype == dtype
         ):
