@@ -81,6 +81,7 @@ Locality Locality::ofTransfer(const isa::Instruction &instruction, const DmaOp &
   for (int i = 0; i < 2; ++i)
     if (instruction.tiles[i].space != isa::MemorySpace::Hbm && !addSpan(instruction.tiles[i], layout, locality))
       return Locality();
+  locality.alignment = op.unitAlignment();
   return locality;
 }
 
@@ -107,7 +108,7 @@ void Batch::add(const Locality &locality, const DmaOp &op, const DmaOp::Transfer
 }
 
 /// So many partitions that what the batch touches of them stays in a cache.
-int Batch::partitionsPerStrip() {
+int Batch::partitionsPerStrip(int alignment) {
   spans_.clear();
   for (const Item &item : items_)
     spans_.insert(spans_.end(), item.locality->spans.begin(), item.locality->spans.begin() + item.locality->numSpans);
@@ -118,7 +119,8 @@ int Batch::partitionsPerStrip() {
     bytes += std::max<int64_t>(0, span.end - std::max<int64_t>(end, span.begin));
     end = std::max<int64_t>(end, span.end);
   }
-  return int(std::clamp<int64_t>(kStripBytes / std::max<int64_t>(bytes, 1), 1, kPartitions));
+  const int64_t partitions = kStripBytes / std::max<int64_t>(bytes, 1) / alignment * alignment;
+  return int(std::clamp<int64_t>(partitions, alignment, kPartitions));
 }
 
 void Batch::runPartitions(Worker &worker, int begin, int end) {
@@ -135,15 +137,18 @@ void Batch::runPartitions(Worker &worker, int begin, int end) {
 }
 
 void Batch::runItems() {
+  int alignment = 1;
+  for (const Item &item : items_)
+    alignment = std::max(alignment, item.locality->alignment);
   if (nanoseconds_ < kMinNanoseconds || items_.size() == 1) {
     if (nanoseconds_ > WorkerPool::kMinNanoseconds)
-      pool_.run(kPartitions, 1,
+      pool_.run(kPartitions, alignment,
                 [&](Worker &worker, int64_t begin, int64_t end) { runPartitions(worker, int(begin), int(end)); });
     else
       runPartitions(pool_.main(), 0, kPartitions);
   } else {
-    const int strip = partitionsPerStrip();
-    pool_.run(kPartitions, 1, [&](Worker &worker, int64_t begin, int64_t end) {
+    const int strip = partitionsPerStrip(alignment);
+    pool_.run(kPartitions, alignment, [&](Worker &worker, int64_t begin, int64_t end) {
       for (int first = int(begin); first < int(end); first += strip)
         runPartitions(worker, first, std::min(first + strip, int(end)));
     });

@@ -26,6 +26,8 @@ struct Locality {
   int16_t firstPartition = -1;
   int16_t partitions = 0;
   int32_t numSpans = 0;
+  /// Parts should begin at multiples of so many partitions.
+  int32_t alignment = 1;
   /// The bytes of a partition that it reads or writes; those of PSUM behind those of SBUF.
   struct Span {
     int32_t begin, end;
@@ -63,7 +65,7 @@ private:
   void append(const Item &item, int64_t nanoseconds);
   void runItems();
   void runPartitions(Worker &worker, int begin, int end);
-  int partitionsPerStrip();
+  int partitionsPerStrip(int alignment);
 
   Machine &machine_;
   WorkerPool &pool_;

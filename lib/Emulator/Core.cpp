@@ -186,7 +186,7 @@ private:
     }
     batch_.run();
     if (op.bytes() / kDmaBytesPerNanosecond > WorkerPool::kMinNanoseconds)
-      pool_.run(op.units(), 1, [&](Worker &worker, int64_t begin, int64_t end) {
+      pool_.run(op.units(), op.unitAlignment(), [&](Worker &worker, int64_t begin, int64_t end) {
         op.run(transfer, machine_, neff_, worker, begin, end);
       });
     else

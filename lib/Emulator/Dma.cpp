@@ -23,7 +23,42 @@ std::string unboundParameter(const isa::HbmPattern &pattern, int64_t run) {
   return cat("parameter ", pattern.parameter(), " is not bound in run ", run);
 }
 
-TransferPlan planTransfer(const Pattern &src, int srcBytes, const Pattern &dst, int dstBytes) {
+namespace {
+
+/// Looks for the two loops of a transpose. They become the innermost ones, which must not change what an element holds
+/// in the end: no element of the destination may be written twice.
+void findTranspose(TransferPlan &plan, int bytes) {
+  const std::vector<TransferLoop> &loops = plan.loops;
+  if (loops.back().srcStep == loops.back().dstStep)
+    return;
+  int rows = -1, columns = -1;
+  std::vector<TransferLoop> byStep;
+  for (int i = int(loops.size()) - 1; i >= 0; --i) {
+    if (loops[i].count == 1)
+      continue;
+    if (loops[i].srcStep == bytes && rows < 0)
+      rows = i;
+    else if (loops[i].dstStep == bytes && columns < 0)
+      columns = i;
+    byStep.push_back(loops[i]);
+  }
+  if (rows < 0 || columns < 0)
+    return;
+  std::sort(byStep.begin(), byStep.end(),
+            [](const TransferLoop &a, const TransferLoop &b) { return std::abs(a.dstStep) < std::abs(b.dstStep); });
+  int64_t extent = bytes;
+  for (const TransferLoop &loop : byStep) {
+    if (std::abs(loop.dstStep) < extent)
+      return;
+    extent += (loop.count - 1) * std::abs(loop.dstStep);
+  }
+  plan.rowLoop = rows;
+  plan.columnLoop = columns;
+}
+
+} // namespace
+
+TransferPlan planTransfer(const Pattern &src, int srcBytes, const Pattern &dst, int dstBytes, bool convert) {
   TransferPlan plan;
   // From the innermost dimension outwards: equal parts become one loop, a longer part is split by a shorter one.
   std::vector<TransferLoop> reversed;
@@ -63,6 +98,8 @@ TransferPlan planTransfer(const Pattern &src, int srcBytes, const Pattern &dst, 
   if (reversed.empty())
     reversed.push_back({1, srcBytes, dstBytes});
   plan.loops.assign(reversed.rbegin(), reversed.rend());
+  if (!convert)
+    findTranspose(plan, srcBytes);
   return plan;
 }
 
@@ -154,8 +191,11 @@ DmaOp::DmaOp(const Instruction &instruction, const ImageLayout &layout)
   if (bytes_ == 0)
     return; // a dimension of count 0: nothing ever moves
   if (!isIndexed_ && (!dst_.isHbm || isStatic(instruction.hbm[0])) && (!src_.isHbm || isStatic(instruction.hbm[1]))) {
-    staticPlan_ = planTransfer(src_.pattern, src_.bytes, dst_.pattern, dst_.bytes);
+    staticPlan_ = plan(src_.pattern, dst_.pattern);
     units_ = staticPlan_->nested ? staticPlan_->loops[0].count : 1;
+    constexpr int kLine = 64;
+    if (staticPlan_->rowLoop == 0 || staticPlan_->columnLoop == 0)
+      unitAlignment_ = kLine / src_.bytes;
     dividesByPartition_ = staticPlan_->nested;
     for (int i = 0; i < 2; ++i) {
       const isa::TilePattern &tile = instruction.tiles[i];
@@ -244,32 +284,6 @@ template <typename T> void copyStrided(const uint8_t *src, int64_t srcStep, uint
     std::memcpy(dst + i * dstStep, src + i * srcStep, sizeof(T));
 }
 
-/// 8 x 8 blocks of a copy whose source is contiguous in one dimension and whose destination is in the other.
-template <typename T>
-void copyTransposed(const uint8_t *src, int64_t srcStep, uint8_t *dst, int64_t dstStep, int64_t rows, int64_t columns) {
-  // dst row r, column c = src + c * srcStep + r * sizeof(T)
-  int64_t r = 0;
-  for (; r + 8 <= rows; r += 8) {
-    int64_t c = 0;
-    for (; c + 8 <= columns; c += 8) {
-      T block[8][8];
-      for (int k = 0; k < 8; ++k) {
-        T line[8];
-        std::memcpy(line, src + (c + k) * srcStep + r * sizeof(T), sizeof(line));
-        for (int i = 0; i < 8; ++i)
-          block[i][k] = line[i];
-      }
-      for (int i = 0; i < 8; ++i)
-        std::memcpy(dst + (r + i) * dstStep + c * sizeof(T), block[i], sizeof(block[i]));
-    }
-    for (int i = 0; i < 8; ++i)
-      copyStrided<T>(src + c * srcStep + (r + i) * sizeof(T), srcStep, dst + (r + i) * dstStep + c * sizeof(T),
-                     sizeof(T), columns - c);
-  }
-  for (; r < rows; ++r)
-    copyStrided<T>(src + r * sizeof(T), srcStep, dst + r * dstStep, sizeof(T), columns);
-}
-
 } // namespace
 
 void DmaOp::copyRun(const uint8_t *src, int64_t srcStep, uint8_t *dst, int64_t dstStep, int64_t n,
@@ -320,23 +334,23 @@ void DmaOp::copyRun(const uint8_t *src, int64_t srcStep, uint8_t *dst, int64_t d
   }
 }
 
+namespace {
+template <class Visit>
+void forEach(const TransferLoop *loops, size_t depth, const uint8_t *src, uint8_t *dst, const Visit &visit) {
+  if (depth == 0) {
+    visit(src, dst);
+    return;
+  }
+  for (int64_t i = 0; i < loops[0].count; ++i)
+    forEach(loops + 1, depth - 1, src + i * loops[0].srcStep, dst + i * loops[0].dstStep, visit);
+}
+} // namespace
+
 void DmaOp::runLoops(const TransferLoop *loops, size_t depth, const uint8_t *src, uint8_t *dst, Worker &worker) const {
   const TransferLoop &loop = loops[0];
   if (depth == 1) {
     copyRun(src, loop.srcStep, dst, loop.dstStep, loop.count, worker);
     return;
-  }
-  if (depth == 2 && src_.dtype == dst_.dtype) {
-    const TransferLoop &inner = loops[1];
-    const int bytes = src_.bytes;
-    if (loop.srcStep == bytes && inner.dstStep == bytes && inner.srcStep != bytes && loop.count >= 8 &&
-        inner.count >= 8 && (bytes == 2 || bytes == 4)) {
-      if (bytes == 4)
-        copyTransposed<uint32_t>(src, inner.srcStep, dst, loop.dstStep, loop.count, inner.count);
-      else
-        copyTransposed<uint16_t>(src, inner.srcStep, dst, loop.dstStep, loop.count, inner.count);
-      return;
-    }
   }
   for (int64_t i = 0; i < loop.count; ++i)
     runLoops(loops + 1, depth - 1, src + i * loop.srcStep, dst + i * loop.dstStep, worker);
@@ -347,7 +361,21 @@ void DmaOp::runNested(const TransferPlan &plan, const uint8_t *src, uint8_t *dst
   TransferLoop loops[16];
   std::copy(plan.loops.begin(), plan.loops.end(), loops);
   loops[0].count = end - begin;
-  runLoops(loops, plan.loops.size(), src + begin * loops[0].srcStep, dst + begin * loops[0].dstStep, worker);
+  src += begin * loops[0].srcStep;
+  dst += begin * loops[0].dstStep;
+  if (!plan.isTransposed()) {
+    runLoops(loops, plan.loops.size(), src, dst, worker);
+    return;
+  }
+  const TransferLoop rows = loops[plan.rowLoop], columns = loops[plan.columnLoop];
+  size_t depth = 0;
+  for (int i = 0; i < int(plan.loops.size()); ++i)
+    if (i != plan.rowLoop && i != plan.columnLoop)
+      loops[depth++] = loops[i];
+  const TransposeKernel transpose = transposeTable().ofBytes(src_.bytes);
+  forEach(loops, depth, src, dst, [&](const uint8_t *from, uint8_t *to) {
+    transpose(rows.count, columns.count, from, columns.srcStep, to, rows.dstStep);
+  });
 }
 
 void DmaOp::runSeparate(const Pattern &srcPattern, const Pattern &dstPattern, int64_t run, const uint8_t *src,
@@ -441,8 +469,7 @@ void DmaOp::runIndexed(const Transfer &transfer, Machine &machine, const neff::N
   for (int i = 1; i < tile.pattern.numDims; ++i)
     tileRow.add(tile.pattern.count[i], tile.pattern.step[i]);
   Pattern hbmRow = patternOf(row);
-  const TransferPlan plan = gathers ? planTransfer(hbmRow, src_.bytes, tileRow, dst_.bytes)
-                                    : planTransfer(tileRow, src_.bytes, hbmRow, dst_.bytes);
+  const TransferPlan rowPlan = gathers ? plan(hbmRow, tileRow) : plan(tileRow, hbmRow);
   const int64_t limit = hbm.limit[0];
   for (int64_t p = begin; p < end && p < limit; ++p) {
     uint8_t raw[8] = {};
@@ -479,10 +506,10 @@ void DmaOp::runIndexed(const Transfer &transfer, Machine &machine, const neff::N
       DmaOp rowOp = *this;
       (gathers ? rowOp.dst_ : rowOp.src_).pattern = tileRow;
       rowOp.runLimited(part, src, dst, worker);
-    } else if (plan.nested) {
-      runNested(plan, src, dst, worker, 0, plan.loops[0].count);
+    } else if (rowPlan.nested) {
+      runNested(rowPlan, src, dst, worker, 0, rowPlan.loops[0].count);
     } else {
-      runSeparate(gathers ? hbmRow : tileRow, gathers ? tileRow : hbmRow, plan.run, src, dst, worker);
+      runSeparate(gathers ? hbmRow : tileRow, gathers ? tileRow : hbmRow, rowPlan.run, src, dst, worker);
     }
   }
 }
@@ -508,11 +535,11 @@ void DmaOp::run(const Transfer &transfer, Machine &machine, const neff::Neff &ne
   }
   const Pattern src = src_.isHbm ? patternOf(transfer.src) : src_.pattern;
   const Pattern dst = dst_.isHbm ? patternOf(transfer.dst) : dst_.pattern;
-  const TransferPlan plan = planTransfer(src, src_.bytes, dst, dst_.bytes);
-  if (plan.nested)
-    runNested(plan, transfer.srcBase, transfer.dstBase, worker, 0, plan.loops[0].count);
+  const TransferPlan dynamicPlan = plan(src, dst);
+  if (dynamicPlan.nested)
+    runNested(dynamicPlan, transfer.srcBase, transfer.dstBase, worker, 0, dynamicPlan.loops[0].count);
   else
-    runSeparate(src, dst, plan.run, transfer.srcBase, transfer.dstBase, worker);
+    runSeparate(src, dst, dynamicPlan.run, transfer.srcBase, transfer.dstBase, worker);
 }
 
 } // namespace neuroncore::emulator

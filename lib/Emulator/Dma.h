@@ -28,8 +28,13 @@ struct TransferPlan {
   std::vector<TransferLoop> loops;
   bool nested = false;
   int64_t run = 1; // of the separate walk
+  /// Loops of a nest that exchange rows and columns: the source is contiguous along one, the destination along the
+  /// other. -1 where there are none.
+  int rowLoop = -1, columnLoop = -1;
+  bool isTransposed() const { return rowLoop >= 0; }
 };
-TransferPlan planTransfer(const Pattern &src, int srcBytes, const Pattern &dst, int dstBytes);
+/// Elements of unequal types are never transposed: `convert` says so.
+TransferPlan planTransfer(const Pattern &src, int srcBytes, const Pattern &dst, int dstBytes, bool convert);
 
 /// What a transfer is taken to move per nanosecond of host time.
 inline constexpr int64_t kDmaBytesPerNanosecond = 10;
@@ -70,6 +75,8 @@ public:
            int64_t end) const;
   /// Whether unit p is partition p of each tile, for any registers.
   bool dividesByPartition() const { return dividesByPartition_; }
+  /// Parts that begin at multiples of so many units move whole cache lines.
+  int unitAlignment() const { return unitAlignment_; }
   /// run() for such a transfer, from the bases alone.
   void runStatic(const uint8_t *src, uint8_t *dst, Worker &worker, int64_t begin, int64_t end) const {
     runNested(*staticPlan_, src, dst, worker, begin, end);
@@ -91,6 +98,9 @@ private:
   };
   Side side(const isa::Instruction &instruction, int index, const ImageLayout &layout) const;
   const ResolvedHbm *limited(const Transfer &transfer) const;
+  TransferPlan plan(const Pattern &src, const Pattern &dst) const {
+    return planTransfer(src, src_.bytes, dst, dst_.bytes, src_.dtype != dst_.dtype);
+  }
 
   void runNested(const TransferPlan &plan, const uint8_t *src, uint8_t *dst, Worker &worker, int64_t begin,
                  int64_t end) const;
@@ -111,6 +121,7 @@ private:
   /// Valid when no step or count comes from a register.
   std::optional<TransferPlan> staticPlan_;
   int64_t units_ = 1;
+  int unitAlignment_ = 1;
   int64_t bytes_ = 0;
 };
 

@@ -152,6 +152,20 @@ float loadAsFloat(isa::Dtype dtype, const uint8_t *from);
 void storeFromFloat(isa::Dtype dtype, float value, uint8_t *to);
 
 // ---------------------------------------------------------------------------------------------------------------------
+// Transposes: element [r][c] of the destination is element [c][r] of the source; the elements of a row are contiguous
+// on both sides, rows are any number of bytes apart. Exact ranges, no overlap.
+// ---------------------------------------------------------------------------------------------------------------------
+
+/// `rows` and `columns` of the destination.
+using TransposeKernel = void (*)(int64_t rows, int64_t columns, const void *from, int64_t fromStep, void *to,
+                                 int64_t toStep);
+struct TransposeTable {
+  TransposeKernel bySize[4]; // elements of 1, 2, 4, 8 bytes
+  TransposeKernel ofBytes(int bytes) const { return bySize[bytes == 8 ? 3 : bytes / 2]; }
+};
+const TransposeTable &transposeTable();
+
+// ---------------------------------------------------------------------------------------------------------------------
 // Matrix multiplication: out[m][n] (=|+=) sum over k of a[k][m] * b[k][n], k in order, one fused operation each.
 // ---------------------------------------------------------------------------------------------------------------------
 
@@ -164,6 +178,10 @@ struct MatmulTable {
   /// the panel are used. Output row m starts at out.base + m * out.stride.
   void (*panel)(int64_t k, int64_t m, int64_t n, const float *packed, const float *panel, bool accumulate,
                 MutableRows out);
+  /// Columns [0, m) of k rows into `packed`.
+  void (*packStationary[kNumStorages])(int64_t k, int64_t m, ConstRows stationary, float *packed);
+  /// A full panel from k rows that hold panelColumns elements each.
+  void (*packPanel[kNumStorages])(int64_t k, ConstRows moving, float *panel);
   /// The moving operand in place, for few output rows (m <= blockRows): columns [0, n), any n.
   void (*narrow[kNumStorages])(int64_t k, int64_t m, int64_t n, const float *packed, ConstRows moving, bool accumulate,
                                MutableRows out);

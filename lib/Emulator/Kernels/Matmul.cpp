@@ -4,6 +4,9 @@
 // The tensor engine's multiply: an outer-product kernel whose block of outputs stays in registers. Every output is one
 // chain of fused operations over k, so its bits depend neither on the blocking nor on the CPU.
 
+#include <algorithm>
+#include <bit>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lib/Emulator/Kernels/Matmul.cpp"
 #include "hwy/foreach_target.h" // IWYU pragma: keep
@@ -72,6 +75,56 @@ HWY_INLINE void multiplyBlock(int64_t k, int64_t rows, int64_t lastCount, const 
   }
 }
 
+template <class T> void packStationary(int64_t k, int64_t m, ConstRows stationary, float *packed) {
+  // The columns of one cache line at a time: few places are written at once, and each of them in order.
+  constexpr int64_t kLineBlocks = std::max<int64_t>(1, 16 / kBlockRows);
+  constexpr hn::CappedTag<float, kBlockRows> tag;
+  const hn::Rebind<uint32_t, decltype(tag)> wide;
+  const hn::Rebind<uint16_t, decltype(tag)> narrow;
+  const int64_t lanes = hn::Lanes(tag);
+  const int64_t wholeBlocks = m / kBlockRows;
+  for (int64_t first = 0; first < wholeBlocks; first += kLineBlocks) {
+    const int64_t last = std::min(first + kLineBlocks, wholeBlocks);
+    for (int64_t i = 0; i < k; ++i) {
+      const T *row = reinterpret_cast<const T *>(static_cast<const char *>(stationary.base) + i * stationary.stride);
+      for (int64_t block = first; block < last; ++block)
+        for (int64_t column = 0; column < kBlockRows; column += lanes) {
+          const T *from = row + block * kBlockRows + column;
+          float *to = packed + (block * k + i) * kBlockRows + column;
+          if constexpr (sizeof(T) == sizeof(float))
+            hn::StoreU(hn::LoadU(tag, from), tag, to);
+          else
+            hn::StoreU(hn::BitCast(tag, hn::ShiftLeft<16>(hn::PromoteTo(wide, hn::LoadU(narrow, from)))), tag, to);
+        }
+    }
+  }
+  const int64_t rest = m - wholeBlocks * kBlockRows;
+  if (rest == 0)
+    return;
+  for (int64_t i = 0; i < k; ++i) {
+    const T *row = reinterpret_cast<const T *>(static_cast<const char *>(stationary.base) + i * stationary.stride);
+    float *to = packed + (wholeBlocks * k + i) * kBlockRows;
+    for (int64_t column = 0; column < kBlockRows; ++column) {
+      if (column >= rest)
+        to[column] = 0;
+      else if constexpr (sizeof(T) == sizeof(float))
+        to[column] = row[wholeBlocks * kBlockRows + column];
+      else
+        to[column] = std::bit_cast<float>(uint32_t(row[wholeBlocks * kBlockRows + column]) << 16);
+    }
+  }
+}
+
+template <class T> void packPanel(int64_t k, ConstRows moving, float *panel) {
+  const int64_t lanes = hn::Lanes(floatTag);
+  for (int64_t i = 0; i < k; ++i) {
+    const T *row = reinterpret_cast<const T *>(static_cast<const char *>(moving.base) + i * moving.stride);
+#pragma GCC unroll 8
+    for (int v = 0; v < kBlockVectors; ++v)
+      hn::StoreU(loadVector(row + v * lanes), floatTag, panel + (i * kBlockVectors + v) * lanes);
+  }
+}
+
 void multiplyPanel(int64_t k, int64_t m, int64_t n, const float *packed, const float *panel, bool accumulate,
                    MutableRows out) {
   const int64_t lanes = hn::Lanes(floatTag);
@@ -121,6 +174,10 @@ MatmulTable makeMatmulTable() {
   table.blockRows = kBlockRows;
   table.panelColumns = int(kBlockVectors * hn::Lanes(floatTag));
   table.panel = multiplyPanel;
+  table.packStationary[0] = packStationary<float>;
+  table.packStationary[1] = packStationary<uint16_t>;
+  table.packPanel[0] = packPanel<float>;
+  table.packPanel[1] = packPanel<uint16_t>;
   table.narrow[0] = multiplyNarrow<float>;
   table.narrow[1] = multiplyNarrow<uint16_t>;
   return table;

@@ -44,25 +44,14 @@ private:
     const int64_t blocks = (m + blockRows - 1) / blockRows;
     std::vector<float> &packed = machine.stationary.packed;
     packed.resize(size_t(blocks * k * blockRows) + 16);
-    const bool inPlace = in_.dtype == isa::Dtype::F32 && in_.isContiguous();
-    float *buffer = worker.stage[0];
-    for (int64_t row = 0; row < k; ++row) {
-      const float *values = buffer;
-      if (inPlace)
-        values = reinterpret_cast<const float *>(in_.row(machine.base, row));
-      else
-        loadRange(in_, in_.row(machine.base, row), 0, m, buffer);
-      float *to = packed.data() + row * blockRows;
-      int64_t block = 0;
-      for (; (block + 1) * blockRows <= m; ++block)
-        std::memcpy(to + block * k * blockRows, values + block * blockRows, blockRows * sizeof(float));
-      if (block < blocks) {
-        const int64_t rest = m - block * blockRows;
-        float *last = to + block * k * blockRows;
-        std::memcpy(last, values + block * blockRows, rest * sizeof(float));
-        std::fill(last + rest, last + blockRows, 0.0f);
-      }
+    Storage storage;
+    if (storageOf(in_.dtype, storage) && in_.isContiguous()) {
+      matmulTable().packStationary[int(storage)](k, m, {in_.row(machine.base, 0), in_.stride}, packed.data());
+      return;
     }
+    float *values = reinterpret_cast<float *>(worker.scratchBytes(size_t(k * m) * sizeof(float)));
+    loadBlock(in_, machine.base, 0, k, 0, m, values);
+    matmulTable().packStationary[int(Storage::F32)](k, m, {values, m * int64_t(sizeof(float))}, packed.data());
   }
 
   Operand in_;
@@ -126,6 +115,11 @@ public:
 private:
   void loadPanel(Machine &machine, Worker &worker, int64_t column, int64_t columns, int64_t width, float *panel) const {
     const int64_t k = moving_.partitions;
+    if (movingInPlace_ && columns == width) {
+      matmulTable().packPanel[int(storage_)](k, {moving_.row(machine.base, 0) + column * moving_.bytes, moving_.stride},
+                                             panel);
+      return;
+    }
     if (moving_.isContiguous()) {
       const LoadKernel load = convertTable().load[int(moving_.dtype)];
       const uint8_t *from = moving_.row(machine.base, 0) + column * moving_.bytes;
@@ -180,37 +174,20 @@ private:
     const Stationary &stationary = machine.stationary;
     const int64_t k = stationary.k, m = stationary.m;
     const T *from = reinterpret_cast<const T *>(stationary.raw.data());
-    constexpr int64_t kTile = 16;
-    T *buffer = reinterpret_cast<T *>(worker.scratchBytes(kTile * (k + kTile) * sizeof(T)));
-    const int64_t pitch = k;
+    const TransposeKernel kernel = transposeTable().ofBytes(sizeof(T));
+    const int64_t fromStep = m * int64_t(sizeof(T));
+    if (out_.isContiguous()) {
+      kernel(end - begin, k, from + begin, fromStep, out_.row(machine.base, begin), out_.stride);
+      return;
+    }
+    constexpr int64_t kTile = 64 / sizeof(T);
+    T *buffer = reinterpret_cast<T *>(worker.scratchBytes(size_t(kTile * k) * sizeof(T)));
     for (int64_t m0 = begin; m0 < end; m0 += kTile) {
       const int64_t rows = std::min<int64_t>(kTile, end - m0);
-      if (rows == kTile) {
-        int64_t i = 0;
-        for (; i + kTile <= k; i += kTile)
-          for (int64_t r = 0; r < kTile; r += 8)
-            for (int64_t c = 0; c < kTile; c += 8)
-              transpose8(from + (i + c) * m + m0 + r, m, buffer + r * pitch + i + c, pitch);
-        for (; i < k; ++i)
-          for (int64_t r = 0; r < rows; ++r)
-            buffer[r * pitch + i] = from[i * m + m0 + r];
-      } else {
-        for (int64_t i = 0; i < k; ++i)
-          for (int64_t r = 0; r < rows; ++r)
-            buffer[r * pitch + i] = from[i * m + m0 + r];
-      }
+      kernel(rows, k, from + m0, fromStep, buffer, k * int64_t(sizeof(T)));
       for (int64_t r = 0; r < rows; ++r)
-        storeRaw(out_, out_.row(machine.base, m0 + r), 0, k, reinterpret_cast<const uint8_t *>(buffer + r * pitch));
+        storeRaw(out_, out_.row(machine.base, m0 + r), 0, k, reinterpret_cast<const uint8_t *>(buffer + r * k));
     }
-  }
-
-  template <typename T> static void transpose8(const T *from, int64_t fromPitch, T *to, int64_t toPitch) {
-    T block[8][8];
-    for (int r = 0; r < 8; ++r)
-      for (int c = 0; c < 8; ++c)
-        block[c][r] = from[r * fromPitch + c];
-    for (int r = 0; r < 8; ++r)
-      std::memcpy(to + r * toPitch, block[r], sizeof(block[r]));
   }
 
   Operand out_, moving_;

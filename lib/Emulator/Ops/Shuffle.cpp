@@ -17,21 +17,6 @@ using isa::Instruction;
 
 constexpr int kBlock = 32;
 
-template <typename T> void transposeBlock(const uint8_t *from, int64_t fromStride, uint8_t *to, int64_t toStride) {
-  for (int i = 0; i < kBlock; i += 8)
-    for (int j = 0; j < kBlock; j += 8) {
-      T block[8][8];
-      for (int r = 0; r < 8; ++r)
-        std::memcpy(block[r], from + (i + r) * fromStride + j * sizeof(T), sizeof(block[r]));
-      T turned[8][8];
-      for (int r = 0; r < 8; ++r)
-        for (int c = 0; c < 8; ++c)
-          turned[c][r] = block[r][c];
-      for (int r = 0; r < 8; ++r)
-        std::memcpy(to + (j + r) * toStride + i * sizeof(T), turned[r], sizeof(turned[r]));
-    }
-}
-
 /// Units are pairs of a 32-partition group; blocks keep their place, so groups are independent.
 class TransposeOp : public TileOp {
 public:
@@ -52,10 +37,7 @@ public:
       for (int64_t column = 0; column < out_.n; column += kBlock) {
         for (int r = 0; r < kBlock; ++r)
           loadRaw(in_, in_.row(machine.base, row + r), column, kBlock, source + r * rowBytes);
-        if (bytes == 4)
-          transposeBlock<uint32_t>(source, rowBytes, target, rowBytes);
-        else
-          transposeBlock<uint16_t>(source, rowBytes, target, rowBytes);
+        transposeTable().ofBytes(bytes)(kBlock, kBlock, source, rowBytes, target, rowBytes);
         for (int r = 0; r < kBlock; ++r)
           storeRaw(out_, out_.row(machine.base, row + r), column, kBlock, target + r * rowBytes);
       }

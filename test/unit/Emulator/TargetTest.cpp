@@ -113,9 +113,11 @@ TEST_F(Targets, MatmulHasOneResult) {
     const MatmulTable &table = matmulTable();
     const int block = table.blockRows, width = table.panelColumns;
     std::vector<float> packed(size_t((m + block - 1) / block * block) * k), out(size_t(m) * n);
+    table.packStationary[int(Storage::F32)](k, m, {a.data(), 96 * 4}, packed.data());
     for (int kk = 0; kk < k; ++kk)
       for (int row = 0; row < m; ++row)
-        packed[size_t(row / block) * k * block + size_t(kk) * block + row % block] = a[size_t(kk) * 96 + row];
+        EXPECT_EQ(std::bit_cast<uint32_t>(packed[size_t(row / block) * k * block + size_t(kk) * block + row % block]),
+                  std::bit_cast<uint32_t>(a[size_t(kk) * 96 + row]));
     for (int column = 0; column < n; column += width) {
       const int columns = std::min(width, n - column);
       std::vector<float> panel(size_t(k) * width);
@@ -125,6 +127,30 @@ TEST_F(Targets, MatmulHasOneResult) {
     }
     return out;
   });
+}
+
+/// Every size of element, whole squares and remainders; nothing beyond the rows is written.
+TEST_F(Targets, TransposesMoveEveryElement) {
+  std::mt19937_64 random(5);
+  const std::vector<float> source = inputs(40000);
+  const auto *from = reinterpret_cast<const uint8_t *>(source.data());
+  for (int64_t targets = all_; targets != 0; targets &= targets - 1) {
+    hwy::SetSupportedTargetsForTest(targets & -targets);
+    hwy::GetChosenTarget().Update(targets & -targets);
+    for (int bytes : {1, 2, 4, 8})
+      for (int64_t rows : {1, 3, 4, 16, 17, 64, 70})
+        for (int64_t columns : {1, 2, 8, 16, 31, 48, 65, 100}) {
+          const int64_t fromStep = (rows + int64_t(random() % 3)) * bytes;
+          const int64_t toStep = (columns + int64_t(random() % 5)) * bytes;
+          std::vector<uint8_t> to(size_t(rows * toStep + 64), 0xa5), expected = to;
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t c = 0; c < columns; ++c)
+              std::memcpy(expected.data() + r * toStep + c * bytes, from + c * fromStep + r * bytes, size_t(bytes));
+          transposeTable().ofBytes(bytes)(rows, columns, from, fromStep, to.data(), toStep);
+          ASSERT_EQ(to, expected) << hwy::TargetName(targets & -targets) << ": " << rows << " x " << columns << " of "
+                                  << bytes << " bytes";
+        }
+  }
 }
 
 TEST_F(Targets, SeveralTargetsWereCompared) {
