@@ -78,6 +78,7 @@ HWY_INLINE void multiplyBlock(int64_t k, int64_t rows, int64_t lastCount, const 
 template <class T> void packStationary(int64_t k, int64_t m, ConstRows stationary, float *packed) {
   // The columns of one cache line at a time: few places are written at once, and each of them in order.
   constexpr int64_t kLineBlocks = std::max<int64_t>(1, 16 / kBlockRows);
+  constexpr int64_t kAhead = 16;
   constexpr hn::CappedTag<float, kBlockRows> tag;
   const hn::Rebind<uint32_t, decltype(tag)> wide;
   const hn::Rebind<uint16_t, decltype(tag)> narrow;
@@ -87,6 +88,11 @@ template <class T> void packStationary(int64_t k, int64_t m, ConstRows stationar
     const int64_t last = std::min(first + kLineBlocks, wholeBlocks);
     for (int64_t i = 0; i < k; ++i) {
       const T *row = reinterpret_cast<const T *>(static_cast<const char *>(stationary.base) + i * stationary.stride);
+      if (i + kAhead < k)
+        __builtin_prefetch(reinterpret_cast<const char *>(row + first * kBlockRows) + kAhead * stationary.stride);
+      else
+        __builtin_prefetch(static_cast<const char *>(stationary.base) + (i + kAhead - k) * stationary.stride +
+                           last * kBlockRows * int64_t(sizeof(T)));
       for (int64_t block = first; block < last; ++block)
         for (int64_t column = 0; column < kBlockRows; column += lanes) {
           const T *from = row + block * kBlockRows + column;
@@ -117,8 +123,12 @@ template <class T> void packStationary(int64_t k, int64_t m, ConstRows stationar
 
 template <class T> void packPanel(int64_t k, ConstRows moving, float *panel) {
   const int64_t lanes = hn::Lanes(floatTag);
+  const int64_t panelBytes = kBlockVectors * lanes * int64_t(sizeof(T));
   for (int64_t i = 0; i < k; ++i) {
     const T *row = reinterpret_cast<const T *>(static_cast<const char *>(moving.base) + i * moving.stride);
+    // The next panel, which is needed in some microseconds.
+    for (int64_t byte = 0; byte < panelBytes; byte += 64)
+      __builtin_prefetch(reinterpret_cast<const char *>(row) + panelBytes + byte, 0, 2);
 #pragma GCC unroll 8
     for (int v = 0; v < kBlockVectors; ++v)
       hn::StoreU(loadVector(row + v * lanes), floatTag, panel + (i * kBlockVectors + v) * lanes);
@@ -135,6 +145,9 @@ void multiplyPanel(int64_t k, int64_t m, int64_t n, const float *packed, const f
     const MutableRows block = {static_cast<char *>(out.base) + row * out.stride, out.stride};
     const int64_t rows = m - row;
     const float *a = packed + row * k;
+    // The outputs of the next block arrive while this one is computed.
+    for (int64_t next = kBlockRows; next < std::min<int64_t>(2 * kBlockRows, rows); ++next)
+      prefetchRowForWrite(outputRow(block, next), n * int64_t(sizeof(float)));
     if (vectors == 3)
       multiplyBlock<kBlockRows, 3>(k, rows, lastCount, a, panel, stride, accumulate, block, 0);
     else if (vectors == 2)
