@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A few host threads that share the work of one large instruction at a time. Helpers spin briefly for the next piece of
-// work and then sleep: instructions follow each other closely, but an idle core must not burn a processor.
+// work and then sleep: instructions follow each other closely, but an idle core must not burn a processor. Parts are
+// claimed, not assigned: a helper that the host does not run at the moment holds nobody up, because the caller does its
+// share, and an instruction is complete when its last part is.
 
 #ifndef NEURON_LIB_EMULATOR_WORKERPOOL_H
 #define NEURON_LIB_EMULATOR_WORKERPOOL_H
@@ -51,18 +53,26 @@ public:
 private:
   using Call = void (*)(void *context, Worker &worker, int64_t begin, int64_t end);
   void dispatch(int64_t units, int64_t alignment, void *context, Call call);
-  void runPart(int index);
+  /// Claims parts until none is left.
+  void runParts(int index);
   void helper(int index);
 
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
   struct Job {
     int64_t units = 0, alignment = 1;
+    uint32_t parts = 0;
     void *context = nullptr;
     Call call = nullptr;
   } job_;
+  /// The part in which a worker met its first fault, by worker.
+  std::vector<uint32_t> faultParts_;
+  /// What helpers wait for: counts jobs.
   alignas(64) std::atomic<uint32_t> generation_ = 0;
-  alignas(64) std::atomic<int> pending_ = 0;
+  /// Generation (upper half) and parts that nobody has claimed. Who claims one may read job_ until it has reported the
+  /// part as done: the caller does not return before.
+  alignas(64) std::atomic<uint64_t> unclaimed_ = 0;
+  alignas(64) std::atomic<uint32_t> done_ = 0;
   alignas(64) std::atomic<int> sleepers_ = 0;
   std::atomic<bool> stop_ = false;
 };
