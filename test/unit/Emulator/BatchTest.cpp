@@ -4,10 +4,12 @@
 // Programs whose instructions are executed partition by partition give the bits of the same instructions executed one
 // at a time, whatever partitions and HBM rows they share.
 
+#include <atomic>
 #include <random>
 
 #include "ProgramTester.h"
 #include "lib/Emulator/Dma.h"
+#include "lib/Emulator/WorkerPool.h"
 
 namespace neuroncore::emulator::test {
 namespace {
@@ -147,6 +149,40 @@ TEST(Batch, StreamsLargeVariables) {
   EXPECT_EQ(std::memcmp(tester.data<uint8_t>(to) + kOffset, tester.data<uint8_t>(from), size_t(100) * kOdd * 4), 0);
   EXPECT_EQ(tester.data<uint32_t>(to)[2], 0u);
   EXPECT_EQ(tester.data<uint32_t>(to)[3 + 100 * kOdd], 0u);
+}
+
+TEST(WorkerPool, EveryUnitRunsOnceAndPartsBeginAtTheAlignment) {
+  WorkerPool pool(3);
+  for (int round = 0; round < 300; ++round) {
+    const int64_t units = 1 + round % 130, alignment = round % 3 == 0 ? 16 : 1;
+    std::vector<std::atomic<int>> runs(static_cast<size_t>(units));
+    std::atomic<bool> aligned = true;
+    pool.run(units, alignment, [&](Worker &, int64_t begin, int64_t end) {
+      if (begin % alignment != 0)
+        aligned = false;
+      for (int64_t i = begin; i < end; ++i)
+        ++runs[size_t(i)];
+    });
+    ASSERT_TRUE(aligned) << round;
+    for (int64_t i = 0; i < units; ++i)
+      ASSERT_EQ(runs[size_t(i)], 1) << "unit " << i << " of " << units;
+  }
+}
+
+TEST(WorkerPool, ReportsTheFaultThatOneThreadWouldMeetFirst) {
+  WorkerPool pool(3);
+  for (int round = 0; round < 300; ++round) {
+    pool.run(120, 1, [&](Worker &worker, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        if (i >= round % 120)
+          worker.fail(ErrorKind::OutOfBounds, std::to_string(i));
+    });
+    Worker *failed = pool.failedWorker();
+    ASSERT_NE(failed, nullptr);
+    ASSERT_EQ(failed->message, std::to_string(round % 120));
+    pool.clearFaults();
+    ASSERT_EQ(pool.failedWorker(), nullptr);
+  }
 }
 
 } // namespace
