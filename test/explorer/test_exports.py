@@ -133,7 +133,7 @@ def test_view_processes_once_and_keeps_what_people_added(capture, tmp_path, caps
     (folder / "profile.json").write_text(json.dumps({**description, "tags": ["kept"]}))
     (folder / "annotations.json").write_text("[1]")
     assert cli.main(arguments) == 1
-    assert "use --force" in capsys.readouterr().err
+    assert "--force" in capsys.readouterr().err
     assert cli.main([*arguments, "--force"]) == 0
     assert json.loads((folder / "profile.json").read_text())["tags"] == ["kept"]
     assert (folder / "annotations.json").read_text() == "[1]"
