@@ -16,10 +16,9 @@ namespace attribute {
 inline constexpr llvm::StringLiteral kColumn = "neuron.column";
 } // namespace attribute
 
-/// What attention and its gradient ask of their operands, whose ranks are 4: sizes that agree, heads in whole groups, a
-/// mask that repeats to the scores, a positive scale. Reports on `op`.
-LogicalResult verifyAttentionOperands(Operation *op, RankedTensorType query, RankedTensorType key,
-                                      RankedTensorType value, Value mask, double scale);
+/// Whether neuron.attention can be streamed: deep heads fall into two equal pieces, scales are positive (and not so
+/// small that what hides a key would not).
+bool isStreamableAttention(int64_t depth, int64_t valueDepth, double scale);
 
 inline int64_t firstColumn(AccumulateOp op) {
   auto column = op->getAttrOfType<IntegerAttr>(attribute::kColumn);

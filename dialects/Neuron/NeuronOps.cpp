@@ -5,7 +5,6 @@
 
 #include "dialects/Neuron/NeuronOps.h"
 
-#include "dialects/Neuron/NeuronAttentionOps.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -384,28 +383,6 @@ LogicalResult ContractOp::verify() {
   if (lhs.getDimSize(1) != result.getDimSize(1) || rhs.getDimSize(2) != result.getDimSize(2))
     return emitOpError() << "expected result [" << lhs.getDimSize(1) << ", " << rhs.getDimSize(2) << "] but got ["
                          << result.getDimSize(1) << ", " << result.getDimSize(2) << "]";
-  return success();
-}
-
-LogicalResult AttentionOp::verify() {
-  RankedTensorType query = tensorType(getQuery()), key = tensorType(getKey()), value = tensorType(getValue());
-  auto result = cast<RankedTensorType>(getResult().getType()), sums = cast<RankedTensorType>(getLogsumexp().getType());
-  for (auto [name, type] : {std::pair("query", query), std::pair("key", key), std::pair("value", value)}) {
-    if (type.getRank() != 4)
-      return emitOpError() << "expected " << name << " of rank 4 but got " << type;
-    if (!isa<FloatType>(type.getElementType()))
-      return emitOpError() << "expected " << name << " of a float type but got " << type;
-    if (failed(expectElement(*this, name, type.getElementType(), query.getElementType())))
-      return failure();
-  }
-  if (failed(verifyAttentionOperands(*this, query, key, value, getMask(), getScale().convertToDouble())))
-    return failure();
-  ArrayRef<int64_t> q = query.getShape(), v = value.getShape();
-  if (result != RankedTensorType::get({q[0], q[1], q[2], v[3]}, query.getElementType()))
-    return emitOpError() << "expected result [" << q[0] << ", " << q[1] << ", " << q[2] << ", " << v[3] << "] of "
-                         << query.getElementType() << " but got " << result;
-  if (sums != RankedTensorType::get({q[0], q[1], q[2]}, Float32Type::get(getContext())))
-    return emitOpError() << "expected sums [" << q[0] << ", " << q[1] << ", " << q[2] << "] of f32 but got " << sums;
   return success();
 }
 

@@ -228,26 +228,6 @@ def Neuron_ContractOp : Neuron_PureOp<"contract"> {
   let hasVerifier = 1;
 }
 
-def Neuron_AttentionOp : Neuron_PureOp<"attention"> {
-  let summary = "softmax(query * transpose(key) * scale + mask) * value, without the matrix of all scores in memory";
-  let description = [{
-    query [batch, head, q, d], key [batch, group, k, d], value [batch, group, k, e] of one float type, with heads a multiple
-    of groups (a group's heads follow one another); mask [1 or batch, 1 or head, 1 or q, k] of f32 is added to the scores.
-    `causal`: query i sees keys 0 to i. A query that sees no key gives 0. Products accumulate in f32; the weights are rounded
-    to the operands' type before they are multiplied by `value`. `scale` is positive.
-    Results: [batch, head, q, e] of the operands' type, and the logarithm of the sum of the exponentials of each query's
-    scores, [batch, head, q] in f32.
-  }];
-  let arguments = (ins Neuron_Tensor:$query, Neuron_Tensor:$key, Neuron_Tensor:$value, Optional<Neuron_Tensor>:$mask,
-                       F64Attr:$scale, UnitAttr:$causal);
-  let results = (outs Neuron_Tensor:$result, Neuron_Tensor:$logsumexp);
-  let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` $mask^)? `scale` $scale (`causal` $causal^)? attr-dict `:` type($query) `,` type($key)
-    `,` type($value) (`mask` type($mask)^)? `->` type($result) `,` type($logsumexp)
-  }];
-  let hasVerifier = 1;
-}
-
 //===------------------------------------------------------------------------------------------------------------------
 // Kernels
 //===------------------------------------------------------------------------------------------------------------------

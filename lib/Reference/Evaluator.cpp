@@ -529,6 +529,17 @@ private:
     });
   }
 
+  /// What dropout multiplies the weight of a query (`row`, row-major) and a key with.
+  template <typename OpTy> double keptShare(OpTy op, int64_t row, int64_t key) {
+    if (!op.getState())
+      return 1;
+    const HostTensor &state = get(op.getState());
+    const double kept = 1 - op.getDropout()->convertToDouble();
+    const float number = philoxFloat(RandomDistribution::Uniform, state.integers[0], state.integers[1],
+                                     get(op.getIndex()).integers[row] + key);
+    return number < float(kept) ? 1 / kept : 0;
+  }
+
   Status evaluateAttention(AttentionOp op) {
     const HostTensor &query = get(op.getQuery()), &key = get(op.getKey()), &value = get(op.getValue());
     const HostTensor *mask = op.getMask() ? &get(op.getMask()) : nullptr;
@@ -552,7 +563,11 @@ private:
           int64_t position = 0;
           for (unsigned d = 0; d < 3; ++d)
             position = position * mask->type.getDimSize(d) + (mask->type.getDimSize(d) == 1 ? 0 : at[d]);
-          score += mask->floats[position * keys + k];
+          position = position * keys + k;
+          if (mask->isFloat())
+            score += mask->floats[position];
+          else if (!mask->integers[position])
+            score = op.getFill()->convertToDouble();
         }
         if (op.getCausal() && k > at[2])
           score = -std::numeric_limits<double>::infinity();
@@ -567,8 +582,9 @@ private:
       for (int64_t c = 0; c < columns; ++c) {
         double sum = 0;
         for (int64_t k = 0; k < keys; ++k)
-          sum += double(roundTo(element, scores[k])) * value.floats[(group * keys + k) * columns + c];
-        result.floats[row * columns + c] = roundTo(element, total > 0 ? sum / total : 0);
+          sum += keptShare(op, row, k) * double(roundTo(element, scores[k])) *
+                 value.floats[(group * keys + k) * columns + c];
+        result.floats[row * columns + c] = roundTo(element, total > 0 || op.getStrict() ? sum / total : 0);
       }
     });
     bind(op.getResult(), std::move(result));
@@ -597,20 +613,25 @@ private:
           int64_t position = 0;
           for (unsigned d = 0; d < 3; ++d)
             position = position * mask->type.getDimSize(d) + (mask->type.getDimSize(d) == 1 ? 0 : at[d]);
-          score += mask->floats[position * keys + k];
+          position = position * keys + k;
+          if (mask->isFloat())
+            score += mask->floats[position];
+          else if (!mask->integers[position])
+            score = op.getFill()->convertToDouble();
         }
         if (std::isinf(score) && score < 0)
           continue;
         for (int64_t c = 0; c < columns; ++c)
           product += double(gradient.floats[row * columns + c]) * value.floats[keyRow * columns + c];
         const double weight = std::exp(score - sums.floats[row]);
-        const double slope = roundTo(element, weight * (product - delta.floats[row]));
+        const double share = keptShare(op, row, k);
+        const double slope = roundTo(element, weight * (share * product - delta.floats[row]));
         for (int64_t d = 0; d < depth; ++d) {
           ofQuery[row * depth + d] += scale * slope * key.floats[keyRow * depth + d];
           ofKey[keyRow * depth + d] += scale * slope * query.floats[row * depth + d];
         }
         for (int64_t c = 0; c < columns; ++c)
-          ofValue[keyRow * columns + c] += roundTo(element, weight) * gradient.floats[row * columns + c];
+          ofValue[keyRow * columns + c] += share * roundTo(element, weight) * gradient.floats[row * columns + c];
       }
     });
     for (auto [result, sum] : {std::pair(op.getQueryGradient(), &ofQuery), std::pair(op.getKeyGradient(), &ofKey),

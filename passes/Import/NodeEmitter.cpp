@@ -310,19 +310,33 @@ Value NodeImporter::contract(Value lhs, Value rhs, Type resultElement) {
                             rhs);
 }
 
+/// What hides a score is -infinity.
+static FloatAttr fillOf(Value mask) {
+  if (!mask || !NodeImporter::element(mask).isInteger(1))
+    return {};
+  return Builder(mask.getContext()).getF64FloatAttr(-std::numeric_limits<double>::infinity());
+}
+
+static FloatAttr probabilityOf(const AttentionDropout &dropout) {
+  return dropout.state ? Builder(dropout.state.getContext()).getF64FloatAttr(dropout.probability) : FloatAttr();
+}
+
 std::pair<Value, Value> NodeImporter::attention(Value query, Value key, Value value, Value mask, double scale,
-                                                bool causal) {
+                                                bool causal, const AttentionDropout &dropout) {
   ArrayRef<int64_t> q = shape(query);
   auto op = AttentionOp::create(builder, loc, tensorType({q[0], q[1], q[2], shape(value)[3]}, element(query)),
-                                tensorType({q[0], q[1], q[2]}, f32()), query, key, value, mask,
-                                builder.getF64FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr());
+                                tensorType({q[0], q[1], q[2]}, f32()), query, key, value, mask, dropout.state,
+                                dropout.index, builder.getF64FloatAttr(scale), fillOf(mask), probabilityOf(dropout),
+                                causal ? builder.getUnitAttr() : UnitAttr(), /*strict=*/UnitAttr());
   return {op.getResult(), op.getLogsumexp()};
 }
 
 std::array<Value, 3> NodeImporter::attentionBackward(Value gradient, Value query, Value key, Value value, Value mask,
-                                                     Value logsumexp, Value delta, double scale, bool causal) {
+                                                     Value logsumexp, Value delta, double scale, bool causal,
+                                                     const AttentionDropout &dropout) {
   auto op = AttentionBackwardOp::create(builder, loc, query.getType(), key.getType(), value.getType(), gradient, query,
-                                        key, value, mask, logsumexp, delta, builder.getF64FloatAttr(scale),
+                                        key, value, mask, logsumexp, delta, dropout.state, dropout.index,
+                                        builder.getF64FloatAttr(scale), fillOf(mask), probabilityOf(dropout),
                                         causal ? builder.getUnitAttr() : UnitAttr());
   return {op.getQueryGradient(), op.getKeyGradient(), op.getValueGradient()};
 }
@@ -341,6 +355,21 @@ Value NodeImporter::random(RandomDistribution distribution, ArrayRef<int64_t> si
   }
   return RandomOp::create(builder, loc, tensorType(sizes, type), distribution, state, increment, /*index_offset=*/0,
                           contiguousStrides(sizes), /*index=*/Value());
+}
+
+Value NodeImporter::randomState() {
+  int64_t increment = 0;
+  Value state = graph.nextRandomState(increment);
+  if (!state) {
+    error("expected the graph to have an rng_state input but it has none");
+    return denseInteger(i64(), {0, 0}, {2});
+  }
+  return add(state, denseInteger(i64(), {0, increment}, {2}));
+}
+
+Value NodeImporter::uniformOf(Value state, ArrayRef<int64_t> sizes) {
+  return RandomOp::create(builder, loc, tensorType(sizes, f32()), RandomDistribution::Uniform, state, /*increment=*/0,
+                          /*index_offset=*/0, contiguousStrides(sizes), /*index=*/Value());
 }
 
 Value NodeImporter::uniform(Type element, ArrayRef<int64_t> sizes) {

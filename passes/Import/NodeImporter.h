@@ -50,6 +50,12 @@ struct Operand {
   bool isTensor() const { return tensor != nullptr; }
 };
 
+/// Dropout of the weights of attention; `state` and `index` as in neuron.attention, null without dropout.
+struct AttentionDropout {
+  double probability = 0;
+  Value state, index;
+};
+
 using Shape = SmallVector<int64_t>;
 
 class NodeImporter {
@@ -214,13 +220,19 @@ public:
   Type indexElement(int64_t size);
   /// [batch, m, k] x [batch, k, n].
   /// The result and the logarithms of the sums, of neuron.attention; `mask` may be null.
-  std::pair<Value, Value> attention(Value query, Value key, Value value, Value mask, double scale, bool causal);
+  std::pair<Value, Value> attention(Value query, Value key, Value value, Value mask, double scale, bool causal,
+                                    const AttentionDropout &dropout);
   /// The results of neuron.attention_backward; `delta`: the sum over a row of gradient times result.
   std::array<Value, 3> attentionBackward(Value gradient, Value query, Value key, Value value, Value mask,
-                                         Value logsumexp, Value delta, double scale, bool causal);
+                                         Value logsumexp, Value delta, double scale, bool causal,
+                                         const AttentionDropout &dropout);
   Value contract(Value lhs, Value rhs, Type resultElement);
   /// Fresh random numbers; takes the next increment of the graph's random offset. `Bits` gives i32.
   Value random(RandomDistribution distribution, ArrayRef<int64_t> shape);
+  /// (seed, offset), i64 [2], of a draw that other graphs repeat; takes the next increment.
+  Value randomState();
+  /// Uniform numbers of f32 in [0, 1) that belong to a state.
+  Value uniformOf(Value state, ArrayRef<int64_t> shape);
   /// Uniform in [0, 1) with as many bits as `element` can hold, so that rounding never gives 1.
   Value uniform(Type element, ArrayRef<int64_t> shape);
 

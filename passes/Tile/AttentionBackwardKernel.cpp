@@ -4,7 +4,8 @@
 // The gradient of attention in two passes over pairs of a tile of rows and a block of keys, each of which computes its
 // scores anew, so that neither weights nor partial sums are ever in HBM: one pass holds the sums of query rows and
 // walks the keys they see, the other holds the sums of keys and values and walks the rows (of all heads of their group)
-// that see them. Sums stay in PSUM, always in the same order.
+// that see them. Sums stay in PSUM, always in the same order. For heads that do not fit on chip
+// (AttentionBackwardPipeline.cpp).
 //
 // Rows are on the partitions of scores, weights = exp(factor * scores - logsumexp) and slopes = weights * (gradient *
 // transpose(value) - delta): as they are, the tensor engine multiplies their transposes with rows of queries and
@@ -30,13 +31,13 @@ class AttentionBackwardEmitter : AttentionTiles {
 public:
   AttentionBackwardEmitter(OpBuilder &builder, AttentionBackwardOp op, const AttentionBackwardTensors &tensors,
                            const ::neuroncore::target::MachineModel &model)
-      : AttentionTiles(builder, op.getLoc(), tensors.query, tensors.key, tensors.value, tensors.mask,
-                       op.getScale().convertToDouble(), op.getCausal(), model),
-        tensors(tensors) {}
+      : AttentionTiles(builder, op, tensors, model), tensors(tensors) {}
 
   void run() {
     if (causal)
       makeTriangle();
+    if (drops())
+      loadRandomState();
     if (tensors.queryGradient.buffer)
       sumQueries();
     if (tensors.keyGradient.buffer || tensors.valueGradient.buffer)
@@ -50,6 +51,7 @@ private:
     Value query, gradient;  // [size / pieces, pieces, rows]
     Value exponent, delta;  // [rows, 1]; exponents are relative to the former
     Value queries, outputs; // rows of query and gradient; null when nobody multiplies with them
+    Value number;           // with dropout: of the row's first element
   };
   /// What belongs to a block of keys.
   struct Keys {
@@ -59,12 +61,6 @@ private:
   struct Pair {
     Value weights, slopes; // [rows, keys]
   };
-
-  Value loadColumn(const HbmTensor &tensor, Segment segment) {
-    TileAddress place = placeOfHead(tensor, /*shared=*/false);
-    place.add(segment, tensor.layout.strides[2]);
-    return load(tensor, place, {segment.extent, 1}, {tensor.layout.strides[2], 1});
-  }
 
   Rows loadRowTile(Segment segment, bool forKeys) {
     Rows result;
@@ -76,6 +72,8 @@ private:
                                     constant({segment.extent, 1}, std::numeric_limits<float>::lowest())),
                              -1);
     result.delta = loadColumn(tensors.delta, segment);
+    if (drops())
+      result.number = loadColumn(tensors.index, segment);
     if (forKeys && tensors.keyGradient.buffer)
       result.queries = loadRows(tensors.query, /*shared=*/false, segment);
     if (forKeys && tensors.valueGradient.buffer)
@@ -99,13 +97,18 @@ private:
     Pair pair;
     Value score = scores(tile.query, firstKeys(block.key, width), tile.segment, block.segment.part(0, width), diagonal);
     pair.weights = castTo(exponential(score, factor(), tile.exponent), element);
-    if (!needsSlopes)
-      return pair;
-    Value products =
-        TileMatmulOp::create(b, loc, f32({tile.segment.extent, width}), tile.gradient, firstKeys(block.value, width));
-    Value slopes = binary(BinaryFunction::Mul, binary(BinaryFunction::Sub, products, tile.delta),
-                          castTo(pair.weights, b.getF32Type()));
-    pair.slopes = castTo(slopes, element);
+    Value keeps = drops() ? keptWeights(tile.number, block.segment.start, width) : Value();
+    if (needsSlopes) {
+      Value products =
+          TileMatmulOp::create(b, loc, f32({tile.segment.extent, width}), tile.gradient, firstKeys(block.value, width));
+      if (keeps)
+        products = scaled(binary(BinaryFunction::Mul, products, keeps), 1 / kept);
+      Value slopes = binary(BinaryFunction::Mul, binary(BinaryFunction::Sub, products, tile.delta),
+                            castTo(pair.weights, b.getF32Type()));
+      pair.slopes = castTo(slopes, element);
+    }
+    if (keeps)
+      pair.weights = castTo(binary(BinaryFunction::Mul, castTo(pair.weights, b.getF32Type()), keeps), element);
     return pair;
   }
 
@@ -128,7 +131,7 @@ private:
     for (auto [sum, type] : llvm::zip(sums, types))
       if (!sum)
         sum = constant(type.getShape(), 0.0);
-    auto loop = scf::ForOp::create(b, loc, index(0), index(trips), index(1), ValueRange(sums));
+    auto loop = scf::ForOp::create(b, loc, indexConstant(0), indexConstant(trips), indexConstant(1), ValueRange(sums));
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
@@ -162,7 +165,8 @@ private:
     }
     SmallVector<Value> sums(tiles.size());
     const int64_t step = kBlockTiles * partitions;
-    int64_t seen = causal ? std::min(keys, group.start) : keys, trips = seen / step;
+    // Random numbers are found from a key that is known here.
+    int64_t seen = causal ? std::min(keys, group.start) : keys, trips = drops() ? 0 : seen / step;
     int64_t end = causal ? std::min(keys, group.start + group.extent) : keys;
     auto meet = [&](Segment segment) {
       Keys block = loadKeys(segment);
@@ -232,7 +236,7 @@ private:
     auto bytes = [](int64_t columns) { return int64_t(llvm::PowerOf2Ceil(columns * 4)); };
     int64_t tiles = std::clamp<int64_t>(kSumBytes / (bytes(depth) + bytes(valueDepth)), 1, kBlockTiles);
     int64_t step = tiles * partitions;
-    if (!causal)
+    if (!causal && !drops())
       return forEachGroup([&] { forEach(keys, step, [&](Segment segment) { sumKeysOf(segment); }); });
     // Each block of keys is seen by a number of rows of its own.
     for (int64_t start = 0; start < keys; start += step)
@@ -296,7 +300,7 @@ private:
     if (forKeys)
       finish(ArrayRef(sums).take_front(tiles), tensors.keyGradient, scale);
     if (forValues)
-      finish(ArrayRef(sums).take_back(tiles), tensors.valueGradient, 1);
+      finish(ArrayRef(sums).take_back(tiles), tensors.valueGradient, 1 / kept);
   }
 
   const AttentionBackwardTensors &tensors;
@@ -307,5 +311,6 @@ private:
 void mlir::neuron::emitAttentionBackward(OpBuilder &builder, AttentionBackwardOp op,
                                          const AttentionBackwardTensors &tensors,
                                          const ::neuroncore::target::MachineModel &model) {
-  AttentionBackwardEmitter(builder, op, tensors, model).run();
+  if (!emitAttentionBackwardPipeline(builder, op, tensors, model))
+    AttentionBackwardEmitter(builder, op, tensors, model).run();
 }

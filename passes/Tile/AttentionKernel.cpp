@@ -32,13 +32,13 @@ class AttentionEmitter : AttentionTiles {
 public:
   AttentionEmitter(OpBuilder &builder, AttentionOp op, const AttentionTensors &tensors,
                    const ::neuroncore::target::MachineModel &model)
-      : AttentionTiles(builder, op.getLoc(), tensors.query, tensors.key, tensors.value, tensors.mask,
-                       op.getScale().convertToDouble(), op.getCausal(), model),
-        tensors(tensors) {}
+      : AttentionTiles(builder, op, tensors, model), tensors(tensors), strict(op.getStrict()) {}
 
   void run() {
     if (causal)
       makeTriangle();
+    if (drops())
+      loadRandomState();
     int64_t step = kRowTiles * partitions;
     if (!causal)
       return forEachHead([&] { forEach(rows, step, [&](Segment segment) { emitGroups({segment}); }); });
@@ -94,6 +94,8 @@ private:
     Value query;    // null until it is needed
     Value exponent; // the largest score so far times -factor(): what exponents are relative to
     Value sum, output;
+    Value number; // with dropout: that of the element of each query and key `numbered`
+    int64_t numbered = 0;
   };
 
   /// One tile of rows meets part of a block of keys. Engines execute in order, so steps are written as a pipeline:
@@ -126,11 +128,18 @@ private:
     }
   }
 
+  void loadQuery(RowTile &tile) {
+    if (tile.query)
+      return;
+    tile.query = loadTransposed(tensors.query, /*shared=*/false, tile.rows);
+    if (drops())
+      tile.number = loadColumn(tensors.index, tile.rows);
+  }
+
   void multiplyKeys(Step &step) {
     if (!step.part.block)
       step.part.block = blockAt(step.keyStart);
-    if (!step.tile->query)
-      step.tile->query = loadTransposed(tensors.query, /*shared=*/false, step.tile->rows);
+    loadQuery(*step.tile);
     const Part &part = step.part;
     int64_t pieces = typeOf(part.block->keys).getDimSize(1), piece = typeOf(part.block->keys).getDimSize(0);
     step.scores = scores(step.tile->query, slice(part.block->keys, {0, 0, part.offset}, {piece, pieces, part.width}),
@@ -158,6 +167,11 @@ private:
     tile.sum = step.correction
                    ? binary(BinaryFunction::Add, binary(BinaryFunction::Mul, tile.sum, step.correction), total)
                    : total;
+    if (drops()) {
+      const Segment &segment = step.part.block->segment;
+      Value keeps = keptWeights(tile.number, segment.start + step.part.offset - tile.numbered, step.part.width);
+      step.weights = castTo(binary(BinaryFunction::Mul, castTo(step.weights, b.getF32Type()), keeps), element);
+    }
   }
 
   void turnWeights(Step &step) {
@@ -206,10 +220,13 @@ private:
   // Groups of rows
   //===------------------------------------------------------------------------------------------------------------===//
 
-  /// A row that sees no key has no weights; its sum is 0 and so is its result.
+  /// A row that sees no key has no weights; its sum is 0 and so is its result, or NaN with `strict`.
   Value quotient(const RowTile &tile) {
-    Value sum =
-        binary(BinaryFunction::Max, tile.sum, constant({tile.rows.extent, 1}, std::numeric_limits<float>::min()));
+    Value sum = tile.sum;
+    if (!strict)
+      sum = binary(BinaryFunction::Max, sum, constant({tile.rows.extent, 1}, std::numeric_limits<float>::min()));
+    if (drops())
+      sum = scaled(sum, kept);
     return castTo(binary(BinaryFunction::Div, tile.output, sum), element);
   }
 
@@ -226,7 +243,7 @@ private:
       int64_t count = std::min(partitions, group.extent - start);
       // Finite, so that a row that sees no key adds it to -infinity.
       tiles.push_back({group.part(start, count), Value(), constant({count, 1}, std::numeric_limits<float>::max()),
-                       constant({count, 1}, 0.0), constant({count, valueDepth}, 0.0)});
+                       constant({count, 1}, 0.0), constant({count, valueDepth}, 0.0), Value()});
     }
     return tiles;
   }
@@ -282,15 +299,20 @@ private:
   void meetBlocks(MutableArrayRef<RowTile> tiles, int64_t trips) {
     SmallVector<Value> carried;
     for (RowTile &tile : tiles) {
-      tile.query = loadTransposed(tensors.query, /*shared=*/false, tile.rows);
+      loadQuery(tile);
       llvm::append_range(carried, ArrayRef<Value>{tile.exponent, tile.sum, tile.output});
     }
-    auto loop = scf::ForOp::create(b, loc, index(0), index(trips), index(1), carried);
+    if (drops())
+      for (RowTile &tile : tiles)
+        carried.push_back(tile.number);
+    auto loop = scf::ForOp::create(b, loc, indexConstant(0), indexConstant(trips), indexConstant(1), carried);
     auto take = [&](ValueRange values) {
       for (auto [t, tile] : llvm::enumerate(tiles)) {
         tile.exponent = values[3 * t];
         tile.sum = values[3 * t + 1];
         tile.output = values[3 * t + 2];
+        if (drops())
+          tile.number = values[3 * tiles.size() + t];
       }
     };
     {
@@ -309,9 +331,14 @@ private:
       SmallVector<Value> next;
       for (RowTile &tile : tiles)
         llvm::append_range(next, ArrayRef<Value>{tile.exponent, tile.sum, tile.output});
+      if (drops())
+        for (RowTile &tile : tiles)
+          next.push_back(advanced(tile.number, kLoopBlocks * kBlockKeys));
       scf::YieldOp::create(b, loc, next);
     }
     take(loop.getResults());
+    for (RowTile &tile : tiles)
+      tile.numbered = trips * kLoopBlocks * kBlockKeys;
   }
 
   /// Operation by operation over all tiles, so that no engine waits for the chain of one tile.
@@ -333,6 +360,7 @@ private:
   }
 
   const AttentionTensors &tensors;
+  const bool strict;
   llvm::DenseMap<int64_t, std::unique_ptr<Block>> blocks; // of the current head
 };
 

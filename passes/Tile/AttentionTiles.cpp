@@ -3,6 +3,9 @@
 
 #include "passes/Tile/AttentionTiles.h"
 
+#include <cmath>
+#include <limits>
+
 #include "dialects/Neuron/NeuronAttentionOps.h"
 
 using namespace mlir;
@@ -14,10 +17,8 @@ static constexpr double kHidden = -0x1.fep127;
 /// Transposed tiles that leave PSUM together, in bytes of a partition.
 static constexpr int64_t kTurnedBytes = 1024;
 
-AttentionTiles::AttentionTiles(OpBuilder &builder, Location loc, const HbmTensor &query, const HbmTensor &key,
-                               const HbmTensor &value, const HbmTensor &mask, double scale, bool causal,
-                               const ::neuroncore::target::MachineModel &model)
-    : b(builder), loc(loc), mask(mask), scale(scale), causal(causal) {
+void AttentionTiles::setSizes(const HbmTensor &query, const HbmTensor &key, const HbmTensor &value,
+                              const ::neuroncore::target::MachineModel &model) {
   partitions = model.tensorEngine().rows;
   element = cast<MemRefType>(query.buffer.getType()).getElementType();
   ArrayRef<int64_t> q = query.layout.sizes, k = key.layout.sizes;
@@ -28,6 +29,12 @@ AttentionTiles::AttentionTiles(OpBuilder &builder, Location loc, const HbmTensor
   depth = q[3];
   keys = k[2];
   valueDepth = value.layout.sizes[3];
+}
+
+/// What is finite stays so: a row that sees nothing else has equal weights.
+void AttentionTiles::setFill(double value) {
+  constexpr double least = std::numeric_limits<float>::lowest();
+  fill = std::isinf(value) ? value : std::clamp(value / scale, least, -least);
 }
 
 void AttentionTiles::forEachGroup(llvm::function_ref<void()> body) {
@@ -77,6 +84,12 @@ Value AttentionTiles::load(const HbmTensor &tensor, const TileAddress &place, Ar
                         place.ivStrides, strides);
 }
 
+Value AttentionTiles::loadColumn(const HbmTensor &tensor, Segment segment) {
+  TileAddress place = placeOfHead(tensor, /*shared=*/false);
+  place.add(segment, tensor.layout.strides[2]);
+  return load(tensor, place, {segment.extent, 1}, {tensor.layout.strides[2], 1});
+}
+
 Value AttentionTiles::loadTransposed(const HbmTensor &tensor, bool shared, Segment segment) {
   TileAddress place = placeOfHead(tensor, shared);
   int64_t rowStride = tensor.layout.strides[2], stride = tensor.layout.strides[3];
@@ -103,36 +116,71 @@ void AttentionTiles::makeTriangle() {
   int64_t size = std::min(partitions, std::max(rows, keys));
   Value row = IotaOp::create(b, loc, f32({size, 1}), 0, ArrayRef<int64_t>{1, 0});
   Value column = IotaOp::create(b, loc, f32({size, size}), 0, ArrayRef<int64_t>{0, 1});
-  auto choose = [&](ComparePredicate predicate, double yes, double no) {
+  auto choose = [&](ComparePredicate predicate, double yes, double no) -> Value {
     Value chosen =
         CompareOp::create(b, loc, RankedTensorType::get({size, size}, b.getI1Type()), predicate, column, row);
-    return castTo(
-        SelectOp::create(b, loc, f32({size, size}), chosen, constant({size, 1}, yes), constant({size, 1}, no)),
-        b.getBF16Type());
+    return SelectOp::create(b, loc, f32({size, size}), chosen, constant({size, 1}, yes), constant({size, 1}, no));
   };
-  triangle = choose(ComparePredicate::Le, 0, kHidden);
-  identity = choose(ComparePredicate::Eq, 1, 0);
+  // A mask may hold numbers as low as what hides, which the vector engine adds afterwards.
+  if (mask.buffer) {
+    triangle = choose(ComparePredicate::Le, 0, -std::numeric_limits<double>::infinity());
+    return;
+  }
+  triangle = castTo(choose(ComparePredicate::Le, 0, kHidden), b.getBF16Type());
+  identity = castTo(choose(ComparePredicate::Eq, 1, 0), b.getBF16Type());
 }
 
 Value AttentionTiles::scores(Value query, Value keyTile, Segment tileRows, Segment tileKeys, int64_t diagonal) {
   int64_t count = tileRows.extent, width = tileKeys.extent;
   Value tile = TileMatmulOp::create(b, loc, f32({count, width}), query, keyTile);
-  if (diagonal) {
-    // The tensor engine adds the triangle to the last columns.
-    Value hidden = TileMatmulOp::create(b, loc, f32({count, diagonal}), slice(identity, {0, 0}, {count, count}),
-                                        slice(triangle, {0, 0}, {count, diagonal}));
+  auto addToLast = [&](Value hidden) {
     auto sum = AccumulateOp::create(b, loc, ReduceKind::Sum, tile, hidden);
     sum->setAttr(attribute::kColumn, b.getI64IntegerAttr(width - diagonal));
-    tile = sum;
-  }
-  if (!mask.buffer)
+    return sum.getResult();
+  };
+  if (!mask.buffer) {
+    // The tensor engine adds the triangle to the last columns.
+    if (diagonal)
+      tile = addToLast(TileMatmulOp::create(b, loc, f32({count, diagonal}), slice(identity, {0, 0}, {count, count}),
+                                            slice(triangle, {0, 0}, {count, diagonal})));
     return tile;
+  }
   TileAddress place = placeOfHead(mask, /*shared=*/false);
   int64_t rowStride = mask.layout.sizes[2] == 1 ? 0 : mask.layout.strides[2];
   place.add(tileRows, rowStride);
   place.add(tileKeys, mask.layout.strides[3]);
   Value added = load(mask, place, {count, width}, {rowStride, mask.layout.strides[3]});
-  return binary(BinaryFunction::Add, scaled(tile, scale), added);
+  if (fill)
+    tile = SelectOp::create(b, loc, tile.getType(), added, tile, constant({count, 1}, *fill));
+  else
+    tile = binary(BinaryFunction::Add, scaled(tile, scale), added);
+  return diagonal ? addToLast(slice(triangle, {0, 0}, {count, diagonal})) : tile;
+}
+
+void AttentionTiles::loadRandomState() {
+  TileAddress place;
+  place.offset = state.layout.offset;
+  randomState = load(state, place, {std::min(partitions, rows), 2}, {0, state.layout.strides[0]});
+}
+
+Value AttentionTiles::advanced(Value number, int64_t count) {
+  if (count == 0)
+    return number;
+  RankedTensorType type = typeOf(number);
+  Value step = ConstantOp::create(
+      b, loc, type, cast<ElementsAttr>(DenseElementsAttr::get(type, Attribute(b.getI64IntegerAttr(count)))));
+  return BinaryOp::create(b, loc, type, BinaryFunction::Add, number, step);
+}
+
+Value AttentionTiles::keptWeights(Value number, int64_t offset, int64_t width) {
+  int64_t count = typeOf(number).getDimSize(0);
+  number = advanced(number, offset);
+  Value uniform =
+      RandomOp::create(b, loc, f32({count, width}), RandomDistribution::Uniform, slice(randomState, {0, 0}, {count, 2}),
+                       /*increment=*/0, /*index_offset=*/0, ArrayRef<int64_t>{0, 1}, number);
+  auto type = RankedTensorType::get({count, width}, b.getI1Type());
+  return castTo(CompareOp::create(b, loc, type, ComparePredicate::Lt, uniform, constant({count, 1}, kept)),
+                b.getF32Type());
 }
 
 void AttentionTiles::forEachPiece(int64_t width,

@@ -18,11 +18,19 @@ protected:
     Segment batch, group, head;
   };
 
-  /// `query`, `key` and `value` are those of the attention.
-  AttentionTiles(OpBuilder &builder, Location loc, const HbmTensor &query, const HbmTensor &key, const HbmTensor &value,
-                 const HbmTensor &mask, double scale, bool causal, const ::neuroncore::target::MachineModel &model);
+  /// `op` is neuron.attention or its gradient, `tensors` what belongs to it.
+  template <typename OpTy, typename Tensors>
+  AttentionTiles(OpBuilder &builder, OpTy op, const Tensors &tensors, const ::neuroncore::target::MachineModel &model)
+      : b(builder), loc(op.getLoc()), mask(tensors.mask), state(tensors.state), index(tensors.index),
+        scale(op.getScale().convertToDouble()), causal(op.getCausal()) {
+    setSizes(tensors.query, tensors.key, tensors.value, model);
+    if (op.getFill())
+      setFill(op.getFill()->convertToDouble());
+    if (op.getDropout())
+      kept = 1 - op.getDropout()->convertToDouble();
+  }
 
-  Value index(int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
+  Value indexConstant(int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
   void forEach(int64_t size, int64_t tile, llvm::function_ref<void(Segment)> body) {
     forEachTile(b, loc, size, tile, body);
   }
@@ -53,6 +61,8 @@ protected:
 
   /// The position of the current head; `shared`: of its group, in tensors of keys and values.
   TileAddress placeOfHead(const HbmTensor &tensor, bool shared);
+  /// One number of each row of the current head: [rows, 1].
+  Value loadColumn(const HbmTensor &tensor, Segment segment);
   Value load(const HbmTensor &tensor, const TileAddress &place, ArrayRef<int64_t> shape, ArrayRef<int64_t> strides);
   void store(Value tile, const HbmTensor &tensor, const TileAddress &place, ArrayRef<int64_t> strides) {
     StoreOp::create(b, loc, tile, tensor.buffer, place.ivs, place.offset, place.ivStrides, strides);
@@ -64,12 +74,20 @@ protected:
   void storeRows(Value tile, const HbmTensor &tensor, bool shared, Segment segment);
 
   /// Makes `triangle`: 0 where a row sees a key of its own diagonal tile, elsewhere a number that makes every
-  /// exponential 0; and `identity`, with which the tensor engine adds a triangle to scores.
+  /// exponential 0; and `identity`, with which the tensor engine adds a triangle to scores where there is no mask.
   void makeTriangle();
   /// The scores of a tile of rows and some keys; multiplied with `factor()` they are exponents. The last `diagonal` of
   /// the keys belong to the rows' diagonal tile.
   Value scores(Value query, Value keyTile, Segment tileRows, Segment tileKeys, int64_t diagonal);
-  double factor() const { return mask.buffer ? 1 : scale; }
+  double factor() const { return mask.buffer && !fill ? 1 : scale; }
+
+  bool drops() const { return state.buffer != nullptr; }
+  /// Makes `randomState`.
+  void loadRandomState();
+  /// `number` [rows, 1] of i64, `count` further.
+  Value advanced(Value number, int64_t count);
+  /// 1 where dropout keeps a weight, 0 where not. `number`: those of the elements `offset` before the first.
+  Value keptWeights(Value number, int64_t offset, int64_t width);
 
   /// Splits columns into tiles of the partitions that leave PSUM together, `most` at a time: start, size of a tile and
   /// number of tiles.
@@ -77,13 +95,20 @@ protected:
 
   OpBuilder &b;
   Location loc;
-  const HbmTensor &mask;
+  const HbmTensor &mask, &state, &index;
   Type element;
   int64_t partitions, batches, groups, headsPerGroup, rows, depth, keys, valueDepth;
   double scale;
+  std::optional<double> fill; // what a mask of i1 puts in the place of a score, before it is scaled
   bool causal;
-  Value triangle, identity;
+  double kept = 1; // the share of weights that dropout keeps
+  Value triangle, identity, randomState;
   Head at;
+
+private:
+  void setSizes(const HbmTensor &query, const HbmTensor &key, const HbmTensor &value,
+                const ::neuroncore::target::MachineModel &model);
+  void setFill(double value);
 };
 
 } // namespace mlir::neuron

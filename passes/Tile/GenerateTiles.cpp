@@ -404,6 +404,10 @@ private:
       tensors.value = tensorOf(kernel, attention.getValue());
       if (attention.getMask())
         tensors.mask = tensorOf(kernel, attention.getMask());
+      if (attention.getState()) {
+        tensors.state = tensorOf(kernel, attention.getState());
+        tensors.index = tensorOf(kernel, attention.getIndex());
+      }
       if (llvm::is_contained(stored, attention.getResult()))
         tensors.result = tensorOf(kernel, attention.getResult());
       if (llvm::is_contained(stored, attention.getLogsumexp()))
@@ -424,9 +428,10 @@ private:
       };
       emitAttentionBackward(inside, backward,
                             {tensor(backward.getGradient()), tensor(backward.getQuery()), tensor(backward.getKey()),
-                             tensor(backward.getValue()), tensor(backward.getMask()), tensor(backward.getLogsumexp()),
-                             tensor(backward.getDelta()), result(backward.getQueryGradient()),
-                             result(backward.getKeyGradient()), result(backward.getValueGradient())},
+                             tensor(backward.getValue()), tensor(backward.getMask()), tensor(backward.getState()),
+                             tensor(backward.getIndex()), tensor(backward.getLogsumexp()), tensor(backward.getDelta()),
+                             result(backward.getQueryGradient()), result(backward.getKeyGradient()),
+                             result(backward.getValueGradient())},
                             model);
       return success();
     }

@@ -33,19 +33,24 @@ void emitContract(OpBuilder &builder, ContractOp op, const ContractKernelPlan &p
                   const HbmTensor &rhs, const HbmTensor &product, TileGenerator::BufferFn bufferOf,
                   const ::neuroncore::target::MachineModel &model);
 
-/// Operands of attention; `mask` and `logsumexp` have no buffer when there is none.
+/// Operands of attention; `mask`, `state`, `index` and `logsumexp` have no buffer when there is none.
 struct AttentionTensors {
-  HbmTensor query, key, value, mask, result, logsumexp;
+  HbmTensor query, key, value, mask, state, index, result, logsumexp;
 };
 
 /// Query rows against blocks of keys, with running maxima and sums.
 void emitAttention(OpBuilder &builder, AttentionOp op, const AttentionTensors &tensors,
                    const ::neuroncore::target::MachineModel &model);
 
-/// Operands and results of the gradient of attention; `mask` and results that nobody wants have no buffer.
+/// Operands and results of the gradient of attention; what there is not, or nobody wants, has no buffer.
 struct AttentionBackwardTensors {
-  HbmTensor gradient, query, key, value, mask, logsumexp, delta, queryGradient, keyGradient, valueGradient;
+  HbmTensor gradient, query, key, value, mask, state, index, logsumexp, delta, queryGradient, keyGradient,
+      valueGradient;
 };
+
+/// One pass over pairs of rows and keys; false when a head does not fit on chip or its code would be too long.
+bool emitAttentionBackwardPipeline(OpBuilder &builder, AttentionBackwardOp op, const AttentionBackwardTensors &tensors,
+                                   const ::neuroncore::target::MachineModel &model);
 
 /// Sums of query rows over blocks of keys, and of keys over tiles of rows.
 void emitAttentionBackward(OpBuilder &builder, AttentionBackwardOp op, const AttentionBackwardTensors &tensors,

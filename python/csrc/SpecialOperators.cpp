@@ -201,6 +201,7 @@ batchNorm(const at::Tensor &input, const std::optional<at::Tensor> &weight, cons
 // ---------------------------------------------------------------------------------------------------------------------
 
 /// What scaled_dot_product_attention becomes: one operator where the compiler streams over the keys, else its parts.
+/// With dropout only in graphs (whose tensors are those of a Python mode), where seed and offset go on to the gradient.
 int64_t chooseAttention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
                         const std::optional<at::Tensor> &mask, double dropout, bool /*causal*/, std::optional<double>,
                         bool /*groupedQueries*/) {
@@ -210,7 +211,9 @@ int64_t chooseAttention(const at::Tensor &query, const at::Tensor &key, const at
       (query.scalar_type() == at::kFloat || query.scalar_type() == at::kBFloat16 || query.scalar_type() == at::kHalf);
   const bool fits = query.dim() == 4 && key.dim() == 4 && value.dim() == 4 && query.size(0) == key.size(0) &&
                     key.size(1) > 0 && query.size(1) % key.size(1) == 0;
-  const bool fused = dropout == 0 && oneType && fits && !(hasMask && mask->requires_grad());
+  const bool inGraph = query.key_set().has(c10::DispatchKey::Python);
+  const bool fitsDropout = dropout == 0 || (inGraph && dropout > 0 && dropout < 1);
+  const bool fused = fitsDropout && oneType && fits && !(hasMask && mask->requires_grad());
   return static_cast<int64_t>(fused ? at::SDPBackend::overrideable : at::SDPBackend::math);
 }
 
