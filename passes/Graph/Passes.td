@@ -35,6 +35,44 @@ def SimplifyGraphPass : Pass<"neuron-graph-simplify", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::neuron::NeuronDialect"];
 }
 
+def FormAttentionPass : Pass<"neuron-graph-form-attention", "::mlir::func::FuncOp"> {
+  let summary = "make attention that is spelt out in products and a softmax one operation";
+  let description = [{
+    Changes: a product of values with softmax(scores) becomes neuron.attention, where scores are a product of queries and keys
+    times constants, plus masks, with constants in the place of some (masked_fill, where). Conversions between float types on
+    the way are dropped: scores and weights are not rounded in between, so 16-bit results are nearer to exact ones. A mask that
+    is known to be causal becomes the flag; keys and values that are repeated for heads of a group are read once per group.
+
+    Requires: equal operations are one (CSE), softmax in the form that importers give it.
+
+    Guarantees: what was rewritten had no other user of scores or weights (else both exist anyway), its rows see a softmax over
+    the keys, its types are those of neuron.attention without rounding an operand, and a row of a softmax without a score is NaN
+    as before. Masks keep their meaning for rows that see nothing: finite numbers in the place of scores stay.
+
+    Fails when: nothing; what does not fit stays as it is: deep heads, scales that are not constant or not positive, scores that
+    are changed by anything else (a cap by tanh, dropout of weights), masks that are added to replaced scores unless those are
+    out of reach.
+
+    Example:
+    ```
+    %s = neuron.contract %q, %kt : tensor<8x5x4xf32>, tensor<8x4x7xf32> -> tensor<8x5x7xf32>
+    %m = neuron.reduce <max> %s dims [2] : tensor<8x5x7xf32> -> tensor<8x5x1xf32>
+    %d = neuron.binary <sub> %s, %m : tensor<8x5x7xf32>, tensor<8x5x1xf32> -> tensor<8x5x7xf32>
+    %e = neuron.unary <exp> %d : tensor<8x5x7xf32> -> tensor<8x5x7xf32>
+    %t = neuron.reduce <sum> %e dims [2] : tensor<8x5x7xf32> -> tensor<8x5x1xf32>
+    %w = neuron.binary <div> %e, %t : tensor<8x5x7xf32>, tensor<8x5x1xf32> -> tensor<8x5x7xf32>
+    %o = neuron.contract %w, %v : tensor<8x5x7xf32>, tensor<8x7x6xf32> -> tensor<8x5x6xf32>
+    ```
+    becomes
+    ```
+    %o, %l = neuron.attention %q4, %k4, %v4 scale 1.0 strict : tensor<1x8x5x4xf32>, ... -> tensor<1x8x5x6xf32>, ...
+    ```
+    with reshapes (and a transpose of the keys) around it.
+  }];
+  let dependentDialects = ["::mlir::neuron::NeuronDialect"];
+  let statistics = [Statistic<"formed", "formed", "attentions made of products and a softmax">];
+}
+
 def VerifyGraphPass : Pass<"neuron-graph-verify", "::mlir::func::FuncOp"> {
   let summary = "check the contract at the end of the graph phase";
   let description = [{

@@ -12,7 +12,10 @@ void mlir::neuron::buildGraphPipeline(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addNestedPass<func::FuncOp>(createSimplifyGraphPass());
-  // Simplification makes equal and dead operations.
+  // Simplification makes equal and dead operations; whether somebody else looks at scores is asked without them.
+  pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createFormAttentionPass());
+  // What attention was made of is dead now.
   pm.addPass(createCSEPass());
   pm.addPass(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createVerifyGraphPass());

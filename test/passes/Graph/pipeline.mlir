@@ -9,6 +9,10 @@
 // ORDER-NEXT:     neuron-graph-simplify
 // ORDER-NEXT:   ),
 // ORDER-NEXT:   cse,
+// ORDER-NEXT:   func.func(
+// ORDER-NEXT:     neuron-graph-form-attention
+// ORDER-NEXT:   ),
+// ORDER-NEXT:   cse,
 // ORDER-NEXT:   canonicalize{
 // ORDER-NEXT:   func.func(
 // ORDER-NEXT:     neuron-graph-verify
