@@ -268,19 +268,29 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
   auto isLong = [&](const Item *item) { return longFirst && item->last - item->first > position / kLongLife; };
   llvm::stable_sort(bySize,
                     [&](Item *a, Item *b) { return std::pair(isLong(a), a->bytes) > std::pair(isLong(b), b->bytes); });
-  SmallVector<Item *> placed;
+  // Many items have the bytes of another one: what is asked of bytes is asked once for each range of them.
+  struct Range {
+    int64_t start = 0, end = 0;
+    SmallVector<Item *> items;
+    bool isBusy = false; // for the item that is being placed
+    int64_t rest = 0;    // instructions between its life and that of the nearest one here
+  };
+  SmallVector<Range> ranges; // in the order in which they were first used
+  llvm::DenseMap<std::pair<int64_t, int64_t>, unsigned> rangeOf;
   // Spread buffers may leave no room for one that lives long; then that one is placed before them.
   int retries = spread > 0 && sharing != Sharing::None ? kRetries : 0;
   needed = 0;
   for (size_t next = 0; next < bySize.size(); ++next) {
     Item *item = bySize[next];
     SmallVector<std::pair<int64_t, int64_t>> busy;
-    for (Item *other : placed) {
-      bool conflicts = llvm::any_of(item->members, [&](int a) {
-        return llvm::any_of(other->members, [&](int b) { return conflict(buffers[a], buffers[b], sharing); });
+    for (Range &range : ranges) {
+      range.isBusy = llvm::any_of(range.items, [&](Item *other) {
+        return llvm::any_of(item->members, [&](int a) {
+          return llvm::any_of(other->members, [&](int b) { return conflict(buffers[a], buffers[b], sharing); });
+        });
       });
-      if (conflicts)
-        busy.push_back({other->address, other->address + other->bytes});
+      if (range.isBusy)
+        busy.push_back({range.start, range.end});
     }
     llvm::sort(busy);
     int64_t address = 0;
@@ -291,32 +301,41 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
     }
     if (address + item->bytes > capacity && next > 0 && retries-- > 0) {
       std::rotate(bySize.begin(), bySize.begin() + next, bySize.begin() + next + 1);
-      placed.clear();
+      ranges.clear();
+      rangeOf.clear();
       needed = 0;
       next = size_t(-1);
       continue;
     }
     if (item->bytes <= spread && address + item->bytes <= capacity) {
-      // How long the bytes at an address rest before and after the item's life.
-      auto restAt = [&](int64_t at) {
+      for (Range &range : ranges) {
+        range.rest = INT64_MAX;
+        if (range.isBusy)
+          continue;
+        for (const Item *other : range.items)
+          for (int a : item->members)
+            for (int b : other->members)
+              range.rest = std::min(range.rest, gap(buffers[a], buffers[b]));
+      }
+      // How long the bytes at an address rest before and after the item's life; no more than `enough` is asked.
+      auto restAt = [&](int64_t at, int64_t enough) {
         int64_t rest = INT64_MAX;
-        for (const Item *other : placed)
-          if (other->address < at + item->bytes && at < other->address + other->bytes)
-            for (int a : item->members)
-              for (int b : other->members)
-                rest = std::min(rest, gap(buffers[a], buffers[b]));
+        for (const Range &range : ranges)
+          if (range.start < at + item->bytes && at < range.end) {
+            if (range.isBusy)
+              return INT64_MIN;
+            rest = std::min(rest, range.rest);
+            if (rest <= enough)
+              break;
+          }
         return rest;
       };
-      int64_t best = restAt(address);
-      llvm::SmallDenseSet<int64_t> tried = {address};
-      for (const Item *other : placed) {
-        int64_t at = llvm::alignTo(other->address + other->bytes, item->alignment);
-        bool isFree = at + item->bytes <= capacity && llvm::none_of(busy, [&](std::pair<int64_t, int64_t> range) {
-                        return range.first < at + item->bytes && at < range.second;
-                      });
-        if (!tried.insert(at).second || !isFree)
+      int64_t best = restAt(address, INT64_MIN);
+      for (const Range &range : ranges) {
+        int64_t at = llvm::alignTo(range.end, item->alignment);
+        if (at + item->bytes > capacity)
           continue;
-        if (int64_t rest = restAt(at); rest > best) {
+        if (int64_t rest = restAt(at, best); rest > best) {
           best = rest;
           address = at;
         }
@@ -326,7 +345,13 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
     needed = std::max(needed, address + item->bytes);
     if (needed > capacity && spread > 0)
       return std::nullopt;
-    placed.push_back(item);
+    auto [it, isNew] = rangeOf.try_emplace({address, address + item->bytes}, ranges.size());
+    if (isNew) {
+      Range &range = ranges.emplace_back();
+      range.start = address;
+      range.end = address + item->bytes;
+    }
+    ranges[it->second].items.push_back(item);
   }
   if (needed > capacity)
     return std::nullopt;
