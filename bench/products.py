@@ -53,6 +53,14 @@ def _attention(query, key, value):
     return F.scaled_dot_product_attention(query, key, value, is_causal=True)
 
 
+def _attention_gradient(gradient, query, key, value, out):
+    sums = out[..., 0].float()  # any numbers of that size
+    function = torch.ops.aten._scaled_dot_product_fused_attention_overrideable_backward
+    lengths = query.shape[2], key.shape[2]
+    wanted = [True, True, True, False]
+    return function(gradient, query, key, value, None, wanted, out, sums, None, None, *lengths, 0.0, True, None, None)[:3]
+
+
 def _square(m: int, k: int, n: int, dtype: torch.dtype) -> Product:
     name = f"matmul [{m}, {k}] x [{k}, {n}] {'bf16' if dtype == BF16 else 'fp32'}"
     return Product(name, _matmul, ((m, k), (k, n)), dtype, 2.0 * m * k * n, m * n, 0.90)
@@ -73,11 +81,19 @@ def _causal(batch: int, heads: int, length: int, depth: int) -> Product:
     return Product(f"causal attention {list(size)} bf16", _attention, (size,) * 3, BF16, flops, 0, 0.40)
 
 
+def _causal_gradient(batch: int, heads: int, length: int, depth: int) -> Product:
+    size = (batch, heads, length, depth)
+    # Five products where attention has two.
+    flops = 10.0 * batch * heads * (length * (length + 1) / 2) * depth
+    return Product(f"gradient of it {list(size)} bf16", _attention_gradient, (size,) * 5, BF16, flops, 0, 0.40)
+
+
 PRODUCTS = (
     *(_square(4096, 4096, 4096, dtype) for dtype in (BF16, FP32)),
     *(_square(8192, 4096, 16384, dtype) for dtype in (BF16, FP32)),
     *(_skinny(rows, dtype, transposed) for rows in (1, 16, 64) for dtype in (BF16, FP32) for transposed in (False, True)),
     _causal(2, 16, 4096, 128),
+    _causal_gradient(2, 16, 4096, 128),
 )
 
 
