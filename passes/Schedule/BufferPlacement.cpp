@@ -7,6 +7,8 @@
 
 #include "passes/Schedule/BufferPlacement.h"
 
+#include <queue>
+
 #include "llvm/ADT/BitVector.h"
 
 #include "neuron/Isa/InstructionTable.h"
@@ -223,13 +225,13 @@ bool BufferPlacement::conflict(const Buffer &a, const Buffer &b, Sharing sharing
   return a.first <= b.last && b.first <= a.last;
 }
 
-/// Instructions between the lives of two buffers that do not conflict.
-int64_t BufferPlacement::gap(const Buffer &a, const Buffer &b) const {
-  const Buffer &early = a.first < b.first ? a : b, &late = a.first < b.first ? b : a;
+/// Instructions between two lives that do not conflict; `body`: where both are, or null.
+template <typename Life> int64_t BufferPlacement::gap(const Life &a, const Life &b, Region *body) const {
+  const Life &early = a.first < b.first ? a : b, &late = a.first < b.first ? b : a;
   int64_t between = late.first - early.last;
-  if (a.body == b.body && isa<nisa::LoopOp>(a.body->getParentOp())) {
+  if (body && isa<nisa::LoopOp>(body->getParentOp())) {
     // The next iteration follows the end of the body.
-    auto [start, end] = span.find(a.body)->second;
+    auto [start, end] = span.find(body)->second;
     between = std::min(between, (end - late.last) + (early.first - start));
   }
   return between;
@@ -242,6 +244,7 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
     SmallVector<int, 2> members;
     int64_t bytes = 0, alignment = 1, address = 0;
     int64_t first = INT64_MAX, last = -1;
+    Region *body = nullptr; // of all members, which is the rule; null when they have several
   };
   llvm::DenseMap<int, unsigned> itemOf;
   SmallVector<Item> items;
@@ -253,10 +256,14 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
   for (int index : which) {
     int root = rootOf(index);
     auto [it, isNew] = itemOf.try_emplace(root, items.size());
-    if (isNew)
+    if (isNew) {
       items.emplace_back();
+      items.back().body = buffers[index].body;
+    }
     Item &item = items[it->second];
     item.members.push_back(index);
+    if (item.body != buffers[index].body)
+      item.body = nullptr;
     item.bytes = std::max(item.bytes, buffers[index].bytes);
     item.alignment = std::max(item.alignment, buffers[index].alignment);
     item.first = std::min(item.first, buffers[index].first);
@@ -268,6 +275,27 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
   auto isLong = [&](const Item *item) { return longFirst && item->last - item->first > position / kLongLife; };
   llvm::stable_sort(bySize,
                     [&](Item *a, Item *b) { return std::pair(isLong(a), a->bytes) > std::pair(isLong(b), b->bytes); });
+  // Most pairs live in one body at different times; then what holds for their members follows from the whole lives.
+  auto areApart = [](const Item *a, const Item *b) {
+    return a->body && a->body == b->body && (a->last < b->first || b->last < a->first);
+  };
+  auto conflictOf = [&](const Item *item, const Item *other) {
+    if (areApart(item, other))
+      return sharing == Sharing::None && isa<nisa::LoopOp>(item->body->getParentOp());
+    return llvm::any_of(item->members, [&](int a) {
+      return llvm::any_of(other->members, [&](int b) { return conflict(buffers[a], buffers[b], sharing); });
+    });
+  };
+  auto gapOf = [&](const Item *item, const Item *other) {
+    if (areApart(item, other))
+      return gap(*item, *other, item->body);
+    int64_t least = INT64_MAX;
+    for (int a : item->members)
+      for (int b : other->members)
+        least = std::min(least,
+                         gap(buffers[a], buffers[b], buffers[a].body == buffers[b].body ? buffers[a].body : nullptr));
+    return least;
+  };
   // Many items have the bytes of another one: what is asked of bytes is asked once for each range of them.
   struct Range {
     int64_t start = 0, end = 0;
@@ -277,6 +305,7 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
   };
   SmallVector<Range> ranges; // in the order in which they were first used
   llvm::DenseMap<std::pair<int64_t, int64_t>, unsigned> rangeOf;
+  SmallVector<unsigned> byStart, byEnd;
   // Spread buffers may leave no room for one that lives long; then that one is placed before them.
   int retries = spread > 0 && sharing != Sharing::None ? kRetries : 0;
   needed = 0;
@@ -284,11 +313,7 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
     Item *item = bySize[next];
     SmallVector<std::pair<int64_t, int64_t>> busy;
     for (Range &range : ranges) {
-      range.isBusy = llvm::any_of(range.items, [&](Item *other) {
-        return llvm::any_of(item->members, [&](int a) {
-          return llvm::any_of(other->members, [&](int b) { return conflict(buffers[a], buffers[b], sharing); });
-        });
-      });
+      range.isBusy = llvm::any_of(range.items, [&](Item *other) { return conflictOf(item, other); });
       if (range.isBusy)
         busy.push_back({range.start, range.end});
     }
@@ -303,40 +328,39 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
       std::rotate(bySize.begin(), bySize.begin() + next, bySize.begin() + next + 1);
       ranges.clear();
       rangeOf.clear();
+      byStart.clear();
+      byEnd.clear();
       needed = 0;
       next = size_t(-1);
       continue;
     }
     if (item->bytes <= spread && address + item->bytes <= capacity) {
       for (Range &range : ranges) {
-        range.rest = INT64_MAX;
-        if (range.isBusy)
-          continue;
+        range.rest = range.isBusy ? INT64_MIN : INT64_MAX;
         for (const Item *other : range.items)
-          for (int a : item->members)
-            for (int b : other->members)
-              range.rest = std::min(range.rest, gap(buffers[a], buffers[b]));
+          if (!range.isBusy)
+            range.rest = std::min(range.rest, gapOf(item, other));
       }
-      // How long the bytes at an address rest before and after the item's life; no more than `enough` is asked.
-      auto restAt = [&](int64_t at, int64_t enough) {
-        int64_t rest = INT64_MAX;
-        for (const Range &range : ranges)
-          if (range.start < at + item->bytes && at < range.end) {
-            if (range.isBusy)
-              return INT64_MIN;
-            rest = std::min(rest, range.rest);
-            if (rest <= enough)
-              break;
-          }
-        return rest;
-      };
-      int64_t best = restAt(address, INT64_MIN);
-      for (const Range &range : ranges) {
-        int64_t at = llvm::alignTo(range.end, item->alignment);
-        if (at + item->bytes > capacity)
-          continue;
-        if (int64_t rest = restAt(at, best); rest > best) {
-          best = rest;
+      // Where the item may lie: at the lowest free address (number -1), or after a range.
+      SmallVector<std::pair<int64_t, int64_t>> places = {{address, -1}};
+      for (unsigned index : byEnd)
+        if (int64_t at = llvm::alignTo(ranges[index].end, item->alignment); at + item->bytes <= capacity)
+          places.push_back({at, index});
+      llvm::sort(places);
+      // How long the bytes of a place rest before and after the item's life: the least rest of the ranges that reach
+      // into it. Places ascend, so a range that was left is left for good. Of equal ones the first range's counts.
+      using Reached = std::pair<int64_t, int64_t>; // rest, end
+      std::priority_queue<Reached, std::vector<Reached>, std::greater<>> reached;
+      auto start = byStart.begin();
+      std::pair<int64_t, int64_t> best = {INT64_MIN, 0};
+      for (auto [at, number] : places) {
+        for (; start != byStart.end() && ranges[*start].start < at + item->bytes; ++start)
+          reached.push({ranges[*start].rest, ranges[*start].end});
+        while (!reached.empty() && reached.top().second <= at)
+          reached.pop();
+        int64_t rest = reached.empty() ? INT64_MAX : reached.top().first;
+        if (std::pair own(rest, -number); rest != INT64_MIN && own > best) {
+          best = own;
           address = at;
         }
       }
@@ -350,6 +374,13 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
       Range &range = ranges.emplace_back();
       range.start = address;
       range.end = address + item->bytes;
+      auto insert = [&](SmallVector<unsigned> &order, int64_t Range::*key) {
+        auto place = llvm::upper_bound(order, range.*key,
+                                       [&](int64_t value, unsigned other) { return value < ranges[other].*key; });
+        order.insert(place, ranges.size() - 1);
+      };
+      insert(byStart, &Range::start);
+      insert(byEnd, &Range::end);
     }
     ranges[it->second].items.push_back(item);
   }

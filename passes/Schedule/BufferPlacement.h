@@ -55,7 +55,7 @@ private:
   void use(Value buffer, int64_t position, Region *where);
   void coalesce();
   bool conflict(const Buffer &a, const Buffer &b, Sharing sharing) const;
-  int64_t gap(const Buffer &a, const Buffer &b) const;
+  template <typename Life> int64_t gap(const Life &a, const Life &b, Region *body) const;
   std::optional<llvm::MapVector<nisa::AllocOp, int64_t>>
   placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacity, int64_t spread, bool longFirst = false);
 
