@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from checking import BF16, F16, F32, case, check_all, check_gradients, sample
+from checking import BF16, F16, F32, case, check_all, check_gradients, compile, gradients, moved, sample
 
 # Of the largest value: sums of up to some thousand products in f32, rounded once.
 TOLERANCES = {F32: 2e-5, BF16: 2e-2, F16: 3e-3}
@@ -118,3 +118,28 @@ def test_attention(dtype):
 def test_gradients_of_attention(name):
     found = {c.label: c for c in attention_cases(F32)}[name]
     check_gradients(found.function, *(tensor.requires_grad_() for tensor in found.arguments))
+
+
+@pytest.mark.parametrize("dtype", (BF16, F16), ids=("bfloat16", "float16"))
+def test_gradients_of_attention_in_16_bits(dtype):
+    """Against the computation in 32 bit from the same numbers, and against eager, which rounds in other places."""
+    cases = {c.label: c for c in attention_cases(dtype)}
+    problems = []
+    for name in ("plain", "causal", "causal, more queries", "groups", "float mask", "boolean mask", "several blocks"):
+        found = cases.get(name, cases["plain"])
+        function, tensors = found.function, [tensor.clone() for tensor in found.arguments]
+        if name == "boolean mask":
+            function, tensors = masked, [*tensors, torch.rand(100, 77) > 0.3]
+        leaves = [tensor.requires_grad_() for tensor in tensors[:3]]
+        wide = [tensor.detach().float().requires_grad_() for tensor in leaves]
+        others = tensors[3:]
+        wide_others = [other.float() if other.is_floating_point() else other for other in others]
+        own = gradients(compile(function), [moved(tensor, "neuron") for tensor in (*leaves, *others)])
+        exact, eager = gradients(function, [*wide, *wide_others]), gradients(function, [*leaves, *others])
+        for what, result, wanted, rounded in zip(("result", "query", "key", "value"), own, exact, eager, strict=True):
+            largest = max(wanted.abs().max().item(), 1.0)
+            for reference, factor in ((wanted, 1), (rounded, 2)):
+                error = (result.detach().cpu().float() - reference.detach().float()).abs().max().item()
+                if error > factor * TOLERANCES[dtype] * largest:
+                    problems.append(f"{name}, {what}: {error} off, largest {largest}")
+    assert not problems, "\n".join(problems)
