@@ -299,11 +299,55 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
   // Many items have the bytes of another one: what is asked of bytes is asked once for each range of them.
   struct Range {
     int64_t start = 0, end = 0;
-    SmallVector<Item *> items;
+    /// Of one body, in the order of their lives, which do not overlap: of a long program only neighbours are looked at.
+    struct Sequence {
+      Region *body;
+      SmallVector<Item *> items;
+    };
+    SmallVector<Sequence> sequences;
+    SmallVector<Item *> others;
     bool isBusy = false; // for the item that is being placed
     int64_t rest = 0;    // instructions between its life and that of the nearest one here
   };
   SmallVector<Range> ranges; // in the order in which they were first used
+  auto isBefore = [](const Item *a, const Item *b) { return a->first < b->first; };
+  auto keep = [&](Range &range, Item *item) {
+    auto sequence =
+        llvm::find_if(range.sequences, [&](const Range::Sequence &candidate) { return candidate.body == item->body; });
+    if (item->body && item->first <= item->last && sequence == range.sequences.end()) {
+      range.sequences.push_back({item->body, {item}});
+      return;
+    }
+    if (item->body && item->first <= item->last) {
+      SmallVector<Item *> &items = sequence->items;
+      auto next = llvm::upper_bound(items, item, isBefore);
+      if ((next == items.end() || item->last < (*next)->first) &&
+          (next == items.begin() || next[-1]->last < item->first)) {
+        items.insert(next, item);
+        return;
+      }
+    }
+    range.others.push_back(item);
+  };
+  // Those of a range that decide whether the item conflicts with it and how long it rests: in the item's body the ones
+  // that live with it, the next before and after, and (a loop begins anew) the first and the last.
+  SmallVector<Item *> rivals;
+  auto rivalsIn = [&](const Range &range, const Item *item) -> ArrayRef<Item *> {
+    rivals.assign(range.others.begin(), range.others.end());
+    for (const Range::Sequence &sequence : range.sequences) {
+      ArrayRef<Item *> items = sequence.items;
+      if (sequence.body != item->body || item->first > item->last) {
+        llvm::append_range(rivals, items);
+        continue;
+      }
+      auto from = llvm::partition_point(items, [&](const Item *other) { return other->last < item->first; });
+      auto to = std::partition_point(from, items.end(), [&](const Item *other) { return other->first <= item->last; });
+      rivals.append(from == items.begin() ? from : from - 1, to == items.end() ? to : to + 1);
+      rivals.push_back(items.front());
+      rivals.push_back(items.back());
+    }
+    return rivals;
+  };
   llvm::DenseMap<std::pair<int64_t, int64_t>, unsigned> rangeOf;
   SmallVector<unsigned> byStart, byEnd;
   // Spread buffers may leave no room for one that lives long; then that one is placed before them.
@@ -313,7 +357,7 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
     Item *item = bySize[next];
     SmallVector<std::pair<int64_t, int64_t>> busy;
     for (Range &range : ranges) {
-      range.isBusy = llvm::any_of(range.items, [&](Item *other) { return conflictOf(item, other); });
+      range.isBusy = llvm::any_of(rivalsIn(range, item), [&](Item *other) { return conflictOf(item, other); });
       if (range.isBusy)
         busy.push_back({range.start, range.end});
     }
@@ -337,8 +381,8 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
     if (item->bytes <= spread && address + item->bytes <= capacity) {
       for (Range &range : ranges) {
         range.rest = range.isBusy ? INT64_MIN : INT64_MAX;
-        for (const Item *other : range.items)
-          if (!range.isBusy)
+        if (!range.isBusy)
+          for (const Item *other : rivalsIn(range, item))
             range.rest = std::min(range.rest, gapOf(item, other));
       }
       // Where the item may lie: at the lowest free address (number -1), or after a range.
@@ -382,7 +426,7 @@ BufferPlacement::placeSome(ArrayRef<int> which, Sharing sharing, int64_t capacit
       insert(byStart, &Range::start);
       insert(byEnd, &Range::end);
     }
-    ranges[it->second].items.push_back(item);
+    keep(ranges[it->second], item);
   }
   if (needed > capacity)
     return std::nullopt;
