@@ -5,9 +5,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 Frame = tuple[str, int, str, str]
+
+# Dynamo traces into modules and functions of PyTorch: their lines say nothing to the user.
+_PYTORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch(?:_neuronx)?[/\\]")
+
+
+def users_frame(frames: Sequence[Frame]) -> Frame:
+    """The innermost of some frames (outermost first) outside of PyTorch, or the innermost if all are within."""
+    return next((frame for frame in reversed(frames) if not _PYTORCH.search(frame[0])), frames[-1])
 
 
 class NeuronCompileError(RuntimeError):
@@ -35,7 +44,7 @@ class NeuronCompileError(RuntimeError):
         if op and op not in text:
             text += f" (operator {op})"
         if self.frames:
-            file, line, function, source = self.frames[-1]
+            file, line, function, source = users_frame(self.frames)
             text += f"\n  File \"{file}\", line {line}, in {function}"
             if source:
                 text += f"\n    {source}"

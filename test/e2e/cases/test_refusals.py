@@ -45,6 +45,7 @@ def test_compiled_graph_refuses_by_name(name):
     assert error.code.startswith("NCC_EUOC"), error.code
     assert operator in str(error), str(error)
     assert operator in error.op and error.op.startswith("aten."), error.op
+    assert f'File "{__file__}", line {function.__code__.co_firstlineno}, in' in str(error), str(error)
     # The innermost frame may be PyTorch's own Python code.
     assert any(frame[0] == __file__ and frame[1] == function.__code__.co_firstlineno for frame in error.frames), error.frames
 
