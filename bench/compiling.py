@@ -125,8 +125,10 @@ def compile_rows(turns: int) -> list[Row]:
     from torch._inductor.utils import fresh_cache
 
     rows = []
-    with tempfile.TemporaryDirectory() as directory, fresh_cache(dir=directory), torch._inductor.config.patch(
-        force_disable_caches=True
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        fresh_cache(dir=directory),
+        torch._inductor.config.patch(force_disable_caches=True),
     ):
         progress("compile: warming up both compilers")
         # What switching the caches off makes Dynamo say once per graph.

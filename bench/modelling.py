@@ -88,8 +88,6 @@ def modelled_rows(sections: set[str]) -> list[Row]:
         )
         moved = summary["dma"]["hbm_read_bytes"] + summary["dma"]["hbm_write_bytes"]
         traffic.append(
-            Row(
-                "traffic", name, f"{moved / 1e6:.2f} MB", f"{least / 1e6:.2f} MB", moved / least, "<=", TRAFFIC_BAR
-            )
+            Row("traffic", name, f"{moved / 1e6:.2f} MB", f"{least / 1e6:.2f} MB", moved / least, "<=", TRAFFIC_BAR)
         )
     return (kernels if "kernel" in sections else []) + (traffic if "traffic" in sections else [])

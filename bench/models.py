@@ -34,8 +34,14 @@ def llama(layers: int, hidden: int = 64, tokens: int = TOKENS):
     import transformers
 
     config = transformers.LlamaConfig(
-        hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=layers, num_attention_heads=4,
-        num_key_value_heads=2, vocab_size=200, max_position_embeddings=512, use_cache=False,
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=200,
+        max_position_embeddings=512,
+        use_cache=False,
     )
     return transformers.LlamaForCausalLM(config).eval(), _tokens(200, tokens=tokens)
 
@@ -44,7 +50,11 @@ def bert(layers: int, hidden: int = 64, tokens: int = TOKENS):
     import transformers
 
     config = transformers.BertConfig(
-        hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=layers, num_attention_heads=4, vocab_size=200
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        vocab_size=200,
     )
     return transformers.BertModel(config).eval(), _tokens(200, tokens=tokens)
 
@@ -63,8 +73,12 @@ def vit(layers: int, hidden: int = 64, tokens: int = TOKENS):
 
     side = 8 * round(max(tokens - 1, 1) ** 0.5)
     config = transformers.ViTConfig(
-        hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=layers, num_attention_heads=4,
-        image_size=side, patch_size=8,
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        image_size=side,
+        patch_size=8,
     )
     return transformers.ViTModel(config).eval(), torch.randn(BATCH, 3, side, side)
 
@@ -119,8 +133,10 @@ def model_rows(turns: int) -> list[Row]:
         few, many = again[FEW_LAYERS], again[MANY_LAYERS]
         pair = interleaved(lambda turn, it=many: it()[0], lambda turn, it=few: it()[0], turns)
         bytes_many, bytes_few = many()[1], few()[1]
-        with tempfile.TemporaryDirectory() as directory, fresh_cache(dir=directory), torch._inductor.config.patch(
-            force_disable_caches=True
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            fresh_cache(dir=directory),
+            torch._inductor.config.patch(force_disable_caches=True),
         ):
             warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")
             inductor_compile(torch.nn.Softmax(-1), [torch.randn(8, 8)])
@@ -128,16 +144,32 @@ def model_rows(turns: int) -> list[Row]:
             theirs = inductor_compile(model, [data])
         rows += [
             Row(
-                "model", f"{name}, {FEW_LAYERS} layers, backend vs Inductor", seconds(pair.peer), seconds(theirs),
-                theirs / pair.peer, ">=", COMPILE_BAR, "times faster",
+                "model",
+                f"{name}, {FEW_LAYERS} layers, backend vs Inductor",
+                seconds(pair.peer),
+                seconds(theirs),
+                theirs / pair.peer,
+                ">=",
+                COMPILE_BAR,
+                "times faster",
             ),
             Row(
-                "model", f"{name}, {MANY_LAYERS} layers vs {FEW_LAYERS}, backend", seconds(pair.measured),
-                seconds(pair.peer), pair.ratio, "<=", LAYER_TIME_BAR,
+                "model",
+                f"{name}, {MANY_LAYERS} layers vs {FEW_LAYERS}, backend",
+                seconds(pair.measured),
+                seconds(pair.peer),
+                pair.ratio,
+                "<=",
+                LAYER_TIME_BAR,
             ),
             Row(
-                "model", f"{name}, {MANY_LAYERS} layers vs {FEW_LAYERS}, bytes of the NEFF", str(bytes_many),
-                str(bytes_few), bytes_many / bytes_few, "<=", LAYER_BYTES_BAR,
+                "model",
+                f"{name}, {MANY_LAYERS} layers vs {FEW_LAYERS}, bytes of the NEFF",
+                str(bytes_many),
+                str(bytes_few),
+                bytes_many / bytes_few,
+                "<=",
+                LAYER_BYTES_BAR,
             ),
         ]
     return rows
@@ -237,8 +269,13 @@ def forward_rows(turns: int, hidden: int = 512, tokens: int = 128) -> list[Row]:
                 pair = interleaved(emulated, eager, turns)
             rows.append(
                 Row(
-                    "forward", f"{name}, hidden {hidden}, {FEW_LAYERS} layers, {tokens} tokens vs eager CPU",
-                    seconds(pair.measured), seconds(pair.peer), pair.ratio, "<=", FORWARD_BAR,
+                    "forward",
+                    f"{name}, hidden {hidden}, {FEW_LAYERS} layers, {tokens} tokens vs eager CPU",
+                    seconds(pair.measured),
+                    seconds(pair.peer),
+                    pair.ratio,
+                    "<=",
+                    FORWARD_BAR,
                     f"{len(get_fallback_ops())} fallbacks",
                 )
             )

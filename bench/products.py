@@ -58,7 +58,9 @@ def _attention_gradient(gradient, query, key, value, out):
     function = torch.ops.aten._scaled_dot_product_fused_attention_overrideable_backward
     lengths = query.shape[2], key.shape[2]
     wanted = [True, True, True, False]
-    return function(gradient, query, key, value, None, wanted, out, sums, None, None, *lengths, 0.0, True, None, None)[:3]
+    return function(gradient, query, key, value, None, wanted, out, sums, None, None, *lengths, 0.0, True, None, None)[
+        :3
+    ]
 
 
 def _square(m: int, k: int, n: int, dtype: torch.dtype) -> Product:
@@ -91,7 +93,12 @@ def _causal_gradient(batch: int, heads: int, length: int, depth: int) -> Product
 PRODUCTS = (
     *(_square(4096, 4096, 4096, dtype) for dtype in (BF16, FP32)),
     *(_square(8192, 4096, 16384, dtype) for dtype in (BF16, FP32)),
-    *(_skinny(rows, dtype, transposed) for rows in (1, 16, 64) for dtype in (BF16, FP32) for transposed in (False, True)),
+    *(
+        _skinny(rows, dtype, transposed)
+        for rows in (1, 16, 64)
+        for dtype in (BF16, FP32)
+        for transposed in (False, True)
+    ),
     _causal(2, 16, 4096, 128),
     _causal_gradient(2, 16, 4096, 128),
 )
@@ -108,7 +115,13 @@ def product_rows() -> list[Row]:
         kernel, bound = summary["kernel_ns"] * 1e-9, product.bound(model)
         rows.append(
             Row(
-                "product", product.name, seconds(kernel), seconds(bound), bound / kernel, ">=", product.bar,
+                "product",
+                product.name,
+                seconds(kernel),
+                seconds(bound),
+                bound / kernel,
+                ">=",
+                product.bar,
                 limiter(summary),
             )
         )

@@ -1,7 +1,9 @@
 # Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-"""Writes docs/OpSupport.md from the compiler's table: generate_op_support.py <folder of the compiler's module> <output>. With --check as a third argument it only compares."""
+"""Writes docs/OpSupport.md from the compiler's table: generate_op_support.py <folder of the compiler's module> <output>.
+
+With --check as a third argument it only compares."""
 
 import collections
 import sys

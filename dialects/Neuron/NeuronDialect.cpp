@@ -51,10 +51,6 @@ int64_t mlir::neuron::elementBytes(Type type) {
 
 bool mlir::neuron::isIntegerElement(Type type) { return isa<IntegerType>(type); }
 
-bool mlir::neuron::isElementwise(Operation *op) {
-  return isa<UnaryOp, BinaryOp, CompareOp, SelectOp, CastOp>(op);
-}
+bool mlir::neuron::isElementwise(Operation *op) { return isa<UnaryOp, BinaryOp, CompareOp, SelectOp, CastOp>(op); }
 
-bool mlir::neuron::isView(Operation *op) {
-  return isa<ReshapeOp, TransposeOp, BroadcastOp, SliceOp, AsStridedOp>(op);
-}
+bool mlir::neuron::isView(Operation *op) { return isa<ReshapeOp, TransposeOp, BroadcastOp, SliceOp, AsStridedOp>(op); }

@@ -5,7 +5,6 @@
 
 #include "dialects/Neuron/NeuronOps.h"
 
-
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 #include "mlir/IR/OpImplementation.h"

@@ -27,7 +27,8 @@ namespace mlir::neuron {
 bool isElementwise(Operation *op);
 /// reshape, transpose, broadcast, slice, as_strided.
 bool isView(Operation *op);
-/// The value every element has, as a float, when `value` is a constant splat of float or exactly convertible integer type.
+/// The value every element has, as a float, when `value` is a constant splat of float or exactly convertible integer
+/// type.
 std::optional<double> getSplatConstant(Value value);
 
 } // namespace mlir::neuron

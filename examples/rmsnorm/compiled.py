@@ -3,7 +3,7 @@
 
 """The six operators again, compiled: one program, one dispatch.
 
-    python examples/rmsnorm/compiled.py
+python examples/rmsnorm/compiled.py
 """
 
 import torch

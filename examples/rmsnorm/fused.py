@@ -3,7 +3,7 @@
 
 """RMSNorm as PyTorch's own operator: one program, one dispatch.
 
-    python examples/rmsnorm/fused.py
+python examples/rmsnorm/fused.py
 """
 
 import torch

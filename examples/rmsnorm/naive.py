@@ -3,7 +3,7 @@
 
 """RMSNorm written with six PyTorch operators: six programs, six dispatches.
 
-    python examples/rmsnorm/naive.py
+python examples/rmsnorm/naive.py
 """
 
 import torch

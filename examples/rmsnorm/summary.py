@@ -3,7 +3,7 @@
 
 """The three ways to write RMSNorm side by side.
 
-    python examples/rmsnorm/summary.py
+python examples/rmsnorm/summary.py
 """
 
 import compiled

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // How the operations of a kernel are laid out on the core: which dimension runs across partitions, which along the free
-// axis, which become loops, and how large the tiles are. The kernels phase asks whether a set of operations has a plan (and
-// what it costs) before it fuses; the tile phase generates loops from the plan.
+// axis, which become loops, and how large the tiles are. The kernels phase asks whether a set of operations has a plan
+// (and what it costs) before it fuses; the tile phase generates loops from the plan.
 
 #ifndef LIB_ANALYSIS_TILEPLAN_H
 #define LIB_ANALYSIS_TILEPLAN_H
@@ -26,8 +26,8 @@ struct TilePlan {
   int partition = -1;
   /// Free dimensions, outermost first (at most isa::kMaxFreeDims).
   SmallVector<unsigned> free;
-  /// When one dimension was split: its outer and inner parts, and how many elements the division left over. They form one
-  /// more iteration of the outer part with this extent of the inner part.
+  /// When one dimension was split: its outer and inner parts, and how many elements the division left over. They form
+  /// one more iteration of the outer part with this extent of the inner part.
   int splitOuter = -1, splitInner = -1;
   int64_t leftover = 0;
   /// Reductions whose result is used along the dimensions they end, so that whole rows are on chip.
@@ -45,8 +45,8 @@ struct TilePlan {
     bool singlePartition = false;
   };
   llvm::DenseMap<Operation *, Place> places;
-  /// Level of each store, in the order of `space.writes`: a value computed outside of a loop (a constant, a row repeated)
-  /// is still stored in every iteration of the loops that its address depends on.
+  /// Level of each store, in the order of `space.writes`: a value computed outside of a loop (a constant, a row
+  /// repeated) is still stored in every iteration of the loops that its address depends on.
   llvm::SmallVector<unsigned> storeLevels;
   /// Level of a read.
   unsigned levelOf(const HbmAccess &access) const;

@@ -38,8 +38,9 @@ LogicalResult findPhase(ModuleOp module, Entry &entry) {
   if (failed(recorded))
     return failure();
   if (entry.phase == Phase::Import)
-    return module.emitError() << "expected IR to enter at phase graph or later but got 'import' (compile-from), which reads "
-                                 "a GraphDef";
+    return module.emitError()
+           << "expected IR to enter at phase graph or later but got 'import' (compile-from), which reads "
+              "a GraphDef";
   if (!*recorded) {
     if (!entry.phase)
       entry.phase = Phase::Graph;
@@ -65,8 +66,8 @@ LogicalResult findTarget(ModuleOp module, Entry &entry) {
     return failure();
   StringRef target = *recorded ? recorded->getValue() : StringRef("trn2");
   if (target != "trn1" && target != "trn2" && target != "trn3")
-    return module.emitError() << "expected target trn1, trn2 or trn3 in " << attribute::kTarget << " but got '" << target
-                              << "'";
+    return module.emitError() << "expected target trn1, trn2 or trn3 in " << attribute::kTarget << " but got '"
+                              << target << "'";
   // The graph phase does not look at the target.
   if (*recorded && *entry.phase > Phase::Kernels && !entry.target.empty() && entry.target != target)
     return module.emitError() << "expected target " << target << ", for which the module was lowered, but got '"
@@ -78,15 +79,16 @@ LogicalResult findTarget(ModuleOp module, Entry &entry) {
 
 LogicalResult verifyFunction(func::FuncOp function, Phase phase) {
   if (!function.getBody().hasOneBlock())
-    return function.emitError() << "expected a function with one block but got " << function.getBody().getBlocks().size();
+    return function.emitError() << "expected a function with one block but got "
+                                << function.getBody().getBlocks().size();
   bool isTensors = phase <= Phase::Tile;
   for (Type type : llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     auto buffer = dyn_cast<MemRefType>(type);
     if (isTensors ? !tensor || !tensor.hasStaticShape() : !buffer || buffer.getRank() != 1 || !buffer.hasStaticShape())
       return function.emitError() << "expected " << (isTensors ? "tensors of static shape" : "HBM buffers of rank 1")
-                                  << " as arguments and results at the entry of phase " << phaseName(phase) << " but got "
-                                  << type;
+                                  << " as arguments and results at the entry of phase " << phaseName(phase)
+                                  << " but got " << type;
   }
   return success();
 }
@@ -103,7 +105,8 @@ LogicalResult verifyForm(ModuleOp module, Phase phase) {
   }
   SmallVector<func::FuncOp> programs = nisa::findPrograms(module);
   if (programs.size() != 1)
-    return module.emitError() << "expected one function that no other one calls in the module but got " << programs.size();
+    return module.emitError() << "expected one function that no other one calls in the module but got "
+                              << programs.size();
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function == programs.front())
       continue;

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "llvm/ADT/StringMap.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
 
 #include "passes/Pipelines/Phases.h"
 
@@ -23,16 +23,16 @@ struct Entry {
   std::string target;
 };
 
-/// The parser recurses into brackets and affine expressions: text that is nested deeper than any program would exhaust its
-/// stack. Returns the message if `text` is such.
+/// The parser recurses into brackets and affine expressions: text that is nested deeper than any program would exhaust
+/// its stack. Returns the message if `text` is such.
 std::optional<std::string> findDeepNesting(std::string_view text);
 
-/// Fills in what was not requested from what the phases recorded in the module (neuron.phase, neuron.target), else graph
-/// and trn2. A request that contradicts the record is an error.
+/// Fills in what was not requested from what the phases recorded in the module (neuron.phase, neuron.target), else
+/// graph and trn2. A request that contradicts the record is an error.
 ::mlir::LogicalResult findEntry(::mlir::ModuleOp module, Entry &entry);
 
-/// Checks the form of the module and the contract of the phase before. `reproducer`: file for the IR and the checks if a
-/// contract is broken, or empty.
+/// Checks the form of the module and the contract of the phase before. `reproducer`: file for the IR and the checks if
+/// a contract is broken, or empty.
 ::mlir::LogicalResult verifyEntry(::mlir::ModuleOp module, const Entry &entry, const std::string &reproducer);
 
 /// Position of each node of the graph by its name; of equal names the first.

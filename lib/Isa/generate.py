@@ -61,7 +61,9 @@ def enums() -> str:
             values = [(name, code) for name, (code, _) in routine["functions"].items()]
             parts.append(enum(camel(routine["name"]) + "Function", values))
     major, minor = SPEC["isa_version"]
-    parts.append(f"inline constexpr int kIsaVersionMajor = {major};\ninline constexpr int kIsaVersionMinor = {minor};\n")
+    parts.append(
+        f"inline constexpr int kIsaVersionMajor = {major};\ninline constexpr int kIsaVersionMinor = {minor};\n"
+    )
     parts.append("} // namespace neuroncore::isa\n")
     return "\n".join(parts)
 
@@ -143,7 +145,9 @@ def table() -> str:
     for r in SPEC["routine"]:
         if r["functions"]:
             rows = [f'  {{"{name}", {code}, {ops}}}' for name, (code, ops) in r["functions"].items()]
-            parts.append(f"constexpr RoutineFunctionInfo kFunctions{camel(r['name'])}[] = {{\n" + ",\n".join(rows) + "};\n")
+            parts.append(
+                f"constexpr RoutineFunctionInfo kFunctions{camel(r['name'])}[] = {{\n" + ",\n".join(rows) + "};\n"
+            )
     rows = [
         f"  {{Routine::{camel(r['name'])}, {text(r['name'])}, {text(r['summary'])}, "
         + ("kFunctions" + camel(r["name"]) if r["functions"] else "{}")
@@ -242,7 +246,13 @@ def docs() -> str:
     ]
     for r in SPEC["routine"]:
         functions = ", ".join(f"`{name}` ({code}, {ops})" for name, (code, ops) in r["functions"].items())
-        lines += [f"### `{r['name']}` ({r['code']})", "", md(r["summary"]), "", f"Operands: {code_list(r['tiles'].split())}."]
+        lines += [
+            f"### `{r['name']}` ({r['code']})",
+            "",
+            md(r["summary"]),
+            "",
+            f"Operands: {code_list(r['tiles'].split())}.",
+        ]
         if functions:
             lines.append(f"Functions: {functions}.")
         if "error" in r:

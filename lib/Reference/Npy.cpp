@@ -87,8 +87,8 @@ std::string mlir::neuron::reference::npyDescriptor(Type element) {
 }
 
 Status mlir::neuron::reference::writeNpy(const std::string &path, const HostTensor &tensor) {
-  std::string header = cat("{'descr': '", npyDescriptor(tensor.type.getElementType()),
-                           "', 'fortran_order': False, 'shape': (");
+  std::string header =
+      cat("{'descr': '", npyDescriptor(tensor.type.getElementType()), "', 'fortran_order': False, 'shape': (");
   for (int64_t size : tensor.type.getShape())
     header += cat(size, ",");
   header += "), }";

@@ -80,7 +80,8 @@ double digamma(double x) {
     x += 1;
   }
   double inverse = 1 / (x * x);
-  double series = inverse * (1.0 / 12 - inverse * (1.0 / 120 - inverse * (1.0 / 252 - inverse * (1.0 / 240 - inverse / 132))));
+  double series =
+      inverse * (1.0 / 12 - inverse * (1.0 / 120 - inverse * (1.0 / 252 - inverse * (1.0 / 240 - inverse / 132))));
   return result + std::log(x) - 0.5 / x - series;
 }
 

@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The functions of the dialect's enums on single values, with the meaning of CPU PyTorch. Float functions are computed in
-// double and rounded once to f32, except single additions and the like, which are f32 operations.
+// The functions of the dialect's enums on single values, with the meaning of CPU PyTorch. Float functions are computed
+// in double and rounded once to f32, except single additions and the like, which are f32 operations.
 
 #ifndef LIB_REFERENCE_SCALARFUNCTIONS_H
 #define LIB_REFERENCE_SCALARFUNCTIONS_H

@@ -507,8 +507,7 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
     SmallVector<Location> locations;
     for (Operation *op : group.ops)
       locations.push_back(op->getLoc());
-    auto kernel = KernelOp::create(builder, builder.getFusedLoc(locations), types,
-                                   builder.getStringAttr(name), outer);
+    auto kernel = KernelOp::create(builder, builder.getFusedLoc(locations), types, builder.getStringAttr(name), outer);
     Block &block = kernel.getBody().emplaceBlock();
     IRMapping mapping;
     for (Value input : inputs)

@@ -71,7 +71,8 @@ void expandArgReduce(ArgReduceOp op) {
   op.erase();
 }
 
-/// How many dimensions an access pattern needs for the dimensions `dims` of a value: neighbours that one step walks are one.
+/// How many dimensions an access pattern needs for the dimensions `dims` of a value: neighbours that one step walks are
+/// one.
 size_t patternDims(Value value, ArrayRef<int64_t> dims) {
   std::optional<StridedLayout> layout = layoutInSource(value, bufferLayout(viewSource(value)));
   if (!layout)
@@ -160,9 +161,8 @@ void splitScan(ScanOp op, int64_t longest) {
     all = ReshapeOp::create(builder, loc, RankedTensorType::get(shape, element), all);
     parts.push_back(BinaryOp::create(builder, loc, end.getType(), combine, end, all));
   }
-  Value result = parts.size() == 1
-                     ? parts.front()
-                     : ConcatOp::create(builder, loc, op.getResult().getType(), parts, dim).getResult();
+  Value result = parts.size() == 1 ? parts.front()
+                                   : ConcatOp::create(builder, loc, op.getResult().getType(), parts, dim).getResult();
   op.getResult().replaceAllUsesWith(result);
   op.erase();
 }

@@ -1,10 +1,10 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Modulo scheduling after Rau (1994) without backtracking: in program order each instruction takes the first free time of
-// its engine, modulo the initiation interval, that its dependences allow. Intervals from the load of the busiest engine
-// upwards are tried. A schedule is only an order: engines are not clocked together, semaphores do the rest, so a wrong
-// estimate costs time and never correctness.
+// Modulo scheduling after Rau (1994) without backtracking: in program order each instruction takes the first free time
+// of its engine, modulo the initiation interval, that its dependences allow. Intervals from the load of the busiest
+// engine upwards are tried. A schedule is only an order: engines are not clocked together, semaphores do the rest, so a
+// wrong estimate costs time and never correctness.
 
 #include "passes/Schedule/ModuloSchedule.h"
 
@@ -97,9 +97,8 @@ std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, int64_t
     result.order.push_back({static_cast<unsigned>(index), start[index] / interval});
     result.stages = std::max(result.stages, start[index] / interval + 1);
   }
-  std::stable_sort(result.order.begin(), result.order.end(), [&](const auto &a, const auto &b) {
-    return start[a.index] % interval < start[b.index] % interval;
-  });
+  std::stable_sort(result.order.begin(), result.order.end(),
+                   [&](const auto &a, const auto &b) { return start[a.index] % interval < start[b.index] % interval; });
   result.periodPs = simulatePeriod(body, result.order);
   return result;
 }

@@ -150,7 +150,9 @@ def _check_extension() -> None:
             f"expected the extension module _C{suffixes[0]} for Python {version} but got {', '.join(found)} in "
             f"{directory}; {_REMEDY}"
         )
-    raise _BrokenInstallation(f"expected the extension module _C{suffixes[0]} in {directory} but it is missing; {_REMEDY}")
+    raise _BrokenInstallation(
+        f"expected the extension module _C{suffixes[0]} in {directory} but it is missing; {_REMEDY}"
+    )
 
 
 def _print_on_cpu(torch) -> None:

@@ -313,17 +313,23 @@ class Builder:
         return self.add(f"{name} {dim}", lambda x: function(x, dim), (number,), True)
 
     def step_cumsum(self) -> bool:
-        number = self.pick(lambda value: value.tensor.dim() and value.tensor.numel() and value.tensor.dtype != torch.bool)
+        number = self.pick(
+            lambda value: value.tensor.dim() and value.tensor.numel() and value.tensor.dtype != torch.bool
+        )
         if number is None:
             return False
         dim = self.rng.randrange(self.values[number].tensor.dim())
-        return self.add(f"cumsum {dim}", lambda x: torch.cumsum(x, dim), (number,), not self.is_float(self.values[number]))
+        return self.add(
+            f"cumsum {dim}", lambda x: torch.cumsum(x, dim), (number,), not self.is_float(self.values[number])
+        )
 
     def step_view(self) -> bool:
         rng = self.rng
         number = self.pick()
         tensor = self.values[number].tensor
-        kind = rng.choice(("permute", "reshape", "slice", "unsqueeze", "squeeze", "expand", "flip", "select", "flatten"))
+        kind = rng.choice(
+            ("permute", "reshape", "slice", "unsqueeze", "squeeze", "expand", "flip", "select", "flatten")
+        )
         if kind == "permute" and tensor.dim() >= 2:
             order = rng.sample(range(tensor.dim()), tensor.dim())
             return self.add(f"permute {order}", lambda x: x.permute(order), (number,), True)
@@ -424,7 +430,9 @@ class Builder:
             return False
         rows, columns = self.values[first].tensor.shape
         second = self.pick(
-            lambda value: value.tensor.dim() == 2 and value.tensor.dtype == self.dtype(first) and columns in value.tensor.shape
+            lambda value: (
+                value.tensor.dim() == 2 and value.tensor.dtype == self.dtype(first) and columns in value.tensor.shape
+            )
         )
         if second is None:
             return False
@@ -443,7 +451,9 @@ class Builder:
         if number is None:
             return False
         if self.rng.random() < 0.5:
-            return self.add("clone.add_(1)", lambda x: x.clone().add_(1), (number,), self.dtype(number) == torch.float32)
+            return self.add(
+                "clone.add_(1)", lambda x: x.clone().add_(1), (number,), self.dtype(number) == torch.float32
+            )
 
         def through_view(x):
             copy = x.clone()

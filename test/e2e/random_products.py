@@ -47,7 +47,9 @@ class ProductBuilder(Builder):
             return None
         numbers = [first]
         while len(numbers) < count:
-            numbers.append(self.pick(lambda value: value.tensor.dtype == self.dtype(first) and value.tensor.numel() > 0))
+            numbers.append(
+                self.pick(lambda value: value.tensor.dtype == self.dtype(first) and value.tensor.numel() > 0)
+            )
         return numbers
 
     def integers(self) -> int | None:
@@ -92,7 +94,9 @@ class ProductBuilder(Builder):
         if kind == "bmm_t":
             return self.product(kind, lambda a, b: torch.bmm(a, b.mT), ((batch, m, k), (batch, n, k)), k)
         if kind == "baddbmm":
-            return self.product(kind, lambda c, a, b: torch.baddbmm(c, a, b, beta=2, alpha=0.5), ((batch, m, n), *pair), k)
+            return self.product(
+                kind, lambda c, a, b: torch.baddbmm(c, a, b, beta=2, alpha=0.5), ((batch, m, n), *pair), k
+            )
         return self.product(kind, torch.addbmm, ((m, n), *pair), k * batch)
 
     def step_broadcast(self) -> bool:
@@ -110,7 +114,10 @@ class ProductBuilder(Builder):
             return self.product("linear", F.linear, ((*leading, k), (n, k)), k)
         activation = self.rng.choice((F.relu, F.gelu, torch.tanh, F.silu))
         return self.product(
-            f"{activation.__name__} linear", lambda x, w, c: activation(F.linear(x, w, c)), ((*leading, k), (n, k), (n,)), k
+            f"{activation.__name__} linear",
+            lambda x, w, c: activation(F.linear(x, w, c)),
+            ((*leading, k), (n, k), (n,)),
+            k,
         )
 
     def step_vector(self) -> bool:
@@ -146,7 +153,13 @@ class ProductBuilder(Builder):
 
     def step_attention(self) -> bool:
         rng = self.rng
-        batch, heads, queries, keys, depth = rng.choice((1, 2)), rng.choice((1, 2, 4)), self.size(), self.size(), rng.choice((4, 16, 33))
+        batch, heads, queries, keys, depth = (
+            rng.choice((1, 2)),
+            rng.choice((1, 2, 4)),
+            self.size(),
+            self.size(),
+            rng.choice((4, 16, 33)),
+        )
         groups = rng.choice([g for g in (1, 2, 4) if heads % g == 0])
         kind = rng.choice(("plain", "causal", "bias", "masked", "scaled"))
         if kind == "causal":

@@ -29,12 +29,18 @@ def compare(seed: int, program: Program, got: tuple[torch.Tensor, ...], expected
         assert actual.dtype == reference.dtype, f"{where}expected {reference.dtype} but got {actual.dtype}"
         assert actual.shape == reference.shape, f"{where}expected {reference.shape} but got {actual.shape}"
         # The stride of a dimension of one element has no meaning.
-        strides = [(got, want) for size, got, want in zip(reference.shape, actual.stride(), reference.stride()) if size > 1]
+        strides = [
+            (got, want) for size, got, want in zip(reference.shape, actual.stride(), reference.stride(), strict=True) if size > 1
+        ]
         if reference.numel() > 0 and any(got != want for got, want in strides):
             pytest.fail(f"{where}expected strides {reference.stride()} but got {actual.stride()}")
         actual = actual.cpu()
         if exact and not (reference.is_floating_point() and reference.dtype != torch.float32):
-            equal = torch.equal(torch.nan_to_num(actual), torch.nan_to_num(reference)) if reference.is_floating_point() else torch.equal(actual, reference)
+            equal = (
+                torch.equal(torch.nan_to_num(actual), torch.nan_to_num(reference))
+                if reference.is_floating_point()
+                else torch.equal(actual, reference)
+            )
             assert equal, f"{where}expected {reference} but got {actual}"
             continue
         if not reference.is_floating_point():
@@ -44,7 +50,11 @@ def compare(seed: int, program: Program, got: tuple[torch.Tensor, ...], expected
         finite = wanted[torch.isfinite(wanted)]
         scale = finite.abs().max().item() if finite.numel() else 0.0
         torch.testing.assert_close(
-            actual.float(), wanted, rtol=tolerance, atol=tolerance * max(scale, 1e-2), equal_nan=True,
+            actual.float(),
+            wanted,
+            rtol=tolerance,
+            atol=tolerance * max(scale, 1e-2),
+            equal_nan=True,
             msg=lambda text, where=where: f"{where}{text}",
         )
 

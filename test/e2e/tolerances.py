@@ -25,23 +25,27 @@ ROUNDED_IN_BETWEEN = (0.1, 0.05)
 
 # Operators (without namespace and overload) whose results depend on the order of a sum or cancel.
 _SUMS = {torch.float32: (1e-5, 2e-5), torch.bfloat16: (8e-3, 1e-4), torch.float16: (1e-3, 1e-4)}
-LOOSER: dict[str, dict[torch.dtype, tuple[float, float]]] = {
-    name: _SUMS
-    for name in """_scaled_mm _grouped_mm mm bmm addmm baddbmm addbmm mv addmv dot vdot linear native_layer_norm layer_norm
+LOOSER: dict[str, dict[torch.dtype, tuple[float, float]]] = (
+    {
+        name: _SUMS
+        for name in """_scaled_mm _grouped_mm mm bmm addmm baddbmm addbmm mv addmv dot vdot linear native_layer_norm layer_norm
     native_layer_norm_backward _fused_rms_norm rms_norm _fused_rms_norm_backward native_group_norm
     native_group_norm_backward native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional
     _native_batch_norm_legit_no_training _batch_norm_no_update _batch_norm_with_update_functional
     native_batch_norm_backward batch_norm_backward convolution convolution_backward index_add index_put scatter_add put
     embedding_dense_backward""".split()
-} | {
-    # At the end of a vector eager rounds alpha * other to the 16-bit type, elsewhere not.
-    name: {torch.bfloat16: (8e-3, 3e-3), torch.float16: (1e-3, 3e-4)}
-    for name in ("add", "add_", "sub", "sub_", "rsub")
-} | {
-    # Eager clamps and divides in the 16-bit type.
-    "logit": {torch.bfloat16: (3e-2, 1e-2), torch.float16: (1e-2, 1e-3)},
-    "logit_": {torch.bfloat16: (3e-2, 1e-2), torch.float16: (1e-2, 1e-3)},
-}
+    }
+    | {
+        # At the end of a vector eager rounds alpha * other to the 16-bit type, elsewhere not.
+        name: {torch.bfloat16: (8e-3, 3e-3), torch.float16: (1e-3, 3e-4)}
+        for name in ("add", "add_", "sub", "sub_", "rsub")
+    }
+    | {
+        # Eager clamps and divides in the 16-bit type.
+        "logit": {torch.bfloat16: (3e-2, 1e-2), torch.float16: (1e-2, 1e-3)},
+        "logit_": {torch.bfloat16: (3e-2, 1e-2), torch.float16: (1e-2, 1e-3)},
+    }
+)
 
 
 def tolerance(op: str, dtype: torch.dtype) -> tuple[float, float]:

@@ -71,8 +71,19 @@ class PackagerTest(unittest.TestCase):
 
     def test_info_has_the_documented_labels(self):
         text = run("info", self.neff).stdout
-        labels = ["Package Version", "Header Size", "Data Size", "Major Version", "Minor Version", "Build Version",
-                  "Number of Neuron cores", "Hash", "UUID", "Network Name", "Enabled Features"]
+        labels = [
+            "Package Version",
+            "Header Size",
+            "Data Size",
+            "Major Version",
+            "Minor Version",
+            "Build Version",
+            "Number of Neuron cores",
+            "Hash",
+            "UUID",
+            "Network Name",
+            "Enabled Features",
+        ]
         self.assertEqual([line[:26].strip() for line in text.splitlines()[:11]], labels)
         self.assertRegex(text, r"NODE +Executor +Name +Variable +Size +Type +Format +Shape +DataType +TimeSeries")
         self.assertRegex(text, r"1 +Neuron Core +sg00 +x +32768 +IN +NC +\[128,64\] +f32\n")
@@ -112,7 +123,7 @@ class PackagerTest(unittest.TestCase):
 
     def test_disassemble_and_assemble_are_inverse(self):
         text = run("disassemble", self.neff).stdout
-        self.assertIn('// kernel0: neuron.binary<add>, nodes 0 1', text)
+        self.assertIn("// kernel0: neuron.binary<add>, nodes 0 1", text)
         self.assertIn('v3 = output "x.updated": f32[128, 64], 32768 bytes, is v0', text)
         source = self.path / "program.s"
         source.write_text(text)

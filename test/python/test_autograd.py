@@ -21,7 +21,7 @@ def test_gradients_match_cpu():
 
     loss(*host).backward()
     loss(*device).backward()
-    for a, b in zip(device, host):
+    for a, b in zip(device, host, strict=False):
         same(a.grad, b.grad)
 
 
@@ -84,7 +84,7 @@ def test_training_matches_cpu(optimizer):
             step.zero_grad()
             torch.nn.functional.mse_loss(module(data.to(place)), torch.ones(5, 2, device=place)).backward()
             step.step()
-    for a, b in zip(device.parameters(), host.parameters()):
+    for a, b in zip(device.parameters(), host.parameters(), strict=False):
         torch.testing.assert_close(a.detach().cpu(), b.detach(), atol=1e-5, rtol=1e-4)
 
 
@@ -139,7 +139,9 @@ def test_functional_transforms():
     same(device, host, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("module", [torch.nn.LSTM(4, 5), torch.nn.GRU(4, 5), torch.nn.RNN(4, 5)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "module", [torch.nn.LSTM(4, 5), torch.nn.GRU(4, 5), torch.nn.RNN(4, 5)], ids=lambda m: type(m).__name__
+)
 def test_recurrent_modules(module):
     host = copy.deepcopy(module)
     device = copy.deepcopy(module).to("neuron")
@@ -149,7 +151,7 @@ def test_recurrent_modules(module):
     torch.testing.assert_close(actual.detach().cpu(), expected.detach(), rtol=1e-4, atol=1e-5)
     expected.sum().backward()
     actual.sum().backward()
-    for a, b in zip(device.parameters(), host.parameters()):
+    for a, b in zip(device.parameters(), host.parameters(), strict=False):
         torch.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-3, atol=1e-4)
 
 
@@ -205,7 +207,7 @@ def test_transformer_layer():
     torch.testing.assert_close(actual.detach().cpu(), expected.detach(), rtol=1e-4, atol=1e-5)
     expected.sum().backward()
     actual.sum().backward()
-    for a, b in zip(device.parameters(), host.parameters()):
+    for a, b in zip(device.parameters(), host.parameters(), strict=False):
         torch.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-3, atol=1e-4)
 
 

@@ -130,9 +130,7 @@ def test_options_are_part_of_the_key(run_python, tmp_path):
     assert result(other)[:2] == (0, 2)
     same = run_python(PROGRAM, TORCH_NEURONX_NEFF_CACHE_DIR=cache, NEURON_PLATFORM_TARGET_OVERRIDE="trn2")
     assert result(same)[:2] == (2, 0)
-    wrong = run_python(
-        PROGRAM, check=False, TORCH_NEURONX_NEFF_CACHE_DIR=cache, NEURON_PLATFORM_TARGET_OVERRIDE="trn9"
-    )
+    wrong = run_python(PROGRAM, check=False, TORCH_NEURONX_NEFF_CACHE_DIR=cache, NEURON_PLATFORM_TARGET_OVERRIDE="trn9")
     assert wrong.returncode != 0 and "trn9" in wrong.stderr
 
 

@@ -81,7 +81,7 @@ def test_training_matches_eager():
     data = torch.randn(5, 6)
     host(data).square().sum().backward()
     function(data.to("neuron")).square().sum().backward()
-    for a, b in zip(device.parameters(), host.parameters()):
+    for a, b in zip(device.parameters(), host.parameters(), strict=False):
         torch.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-4, atol=1e-5)
     assert sorted(record["kind"] for record in torch.neuron.get_dynamo_metrics()) == ["backward", "forward"]
 
@@ -129,14 +129,20 @@ def test_results_that_are_views_of_arguments(dynamic, gradients):
 
     def arguments(rows):
         base = torch.arange(20.0 * rows + 7).to("neuron")
-        views = base[: 5 * rows].view(rows, 5), base[7 : 5 * rows + 7].view(rows, 5), base[3:].as_strided((rows, 5), (20, 2), 4)
+        views = (
+            base[: 5 * rows].view(rows, 5),
+            base[7 : 5 * rows + 7].view(rows, 5),
+            base[3:].as_strided((rows, 5), (20, 2), 4),
+        )
         return [view.requires_grad_() if gradients else view for view in (part.detach() for part in views)]
 
     run = compiled(function, dynamic=dynamic)
     for rows, index in ((4, 1), (7, 2), (4, 0)):
         for argument in arguments(rows):
             for number, (got, want) in enumerate(zip(run(argument, index), function(argument, index), strict=True)):
-                assert torch.equal(got.cpu(), want.cpu()), f"result {number}, {rows} rows, offset {argument.storage_offset()}"
+                assert torch.equal(got.cpu(), want.cpu()), (
+                    f"result {number}, {rows} rows, offset {argument.storage_offset()}"
+                )
                 assert got.shape == want.shape and got.stride() == want.stride(), number
                 if want._is_view():
                     assert got.data_ptr() == want.data_ptr(), number
@@ -177,10 +183,14 @@ def test_parts_of_a_result_share_its_memory():
 
 def test_output_strides_follow_eager():
     def function(a):
-        return a.permute(2, 0, 1) + 1, (a * 2).t_() if a.dim() == 2 else a.contiguous() * 3, a.sum(0, keepdim=True).expand(4, -1, -1)
+        return (
+            a.permute(2, 0, 1) + 1,
+            (a * 2).t_() if a.dim() == 2 else a.contiguous() * 3,
+            a.sum(0, keepdim=True).expand(4, -1, -1),
+        )
 
     a = torch.randn(2, 3, 4)
-    for actual, expected in zip(compiled(function)(a.to("neuron")), function(a)):
+    for actual, expected in zip(compiled(function)(a.to("neuron")), function(a), strict=False):
         assert actual.shape == expected.shape
         torch.testing.assert_close(actual.cpu(), expected)
     first = compiled(lambda t: t.permute(2, 0, 1) + 1)(a.to("neuron"))
@@ -443,7 +453,13 @@ def test_compiled_optimizer_step():
 
 def test_wrong_number_of_elements_never_launches():
     graph = _C.CompiledGraph(
-        program=None, device=0, arguments=1, inputs=[], outputs=[], results=[{"kind": "argument", "index": 0}], correlation_depth=0
+        program=None,
+        device=0,
+        arguments=1,
+        inputs=[],
+        outputs=[],
+        results=[{"kind": "argument", "index": 0}],
+        correlation_depth=0,
     )
     with pytest.raises(RuntimeError, match="expected 1 arguments but got 2"):
         graph([1, 2])

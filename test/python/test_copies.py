@@ -75,7 +75,7 @@ def test_strided_copies(source_layout, target_layout):
     source = LAYOUTS[source_layout](base)
     target_base = torch.zeros(6, 6, 6)
     target = LAYOUTS[target_layout](target_base)
-    size = [min(a, b) for a, b in zip(source.shape, target.shape)]
+    size = [min(a, b) for a, b in zip(source.shape, target.shape, strict=False)]
     index = tuple(slice(0, n) for n in size)
     assert shape is None or len(shape) == 3
     expected = target_base.clone()

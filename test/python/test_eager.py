@@ -110,7 +110,12 @@ def test_promotion_matches_cpu():
 def test_layouts_follow_cpu():
     a = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
     b = torch.randn(2, 3, 4, 5)
-    for operation in (lambda x, y: x * 2, lambda x, y: x + y, lambda x, y: x.transpose(1, 2) * 3, lambda x, y: x.relu()):
+    for operation in (
+        lambda x, y: x * 2,
+        lambda x, y: x + y,
+        lambda x, y: x.transpose(1, 2) * 3,
+        lambda x, y: x.relu(),
+    ):
         same(operation(a.to("neuron"), b.to("neuron")), operation(a, b))
 
 
@@ -253,12 +258,12 @@ def test_several_results():
     expected = host.max(1)
     same(values, expected.values)
     same(indices, expected.indices)
-    for a, b in zip(torch.var_mean(device, 0), torch.var_mean(host, 0)):
+    for a, b in zip(torch.var_mean(device, 0), torch.var_mean(host, 0), strict=False):
         same(a, b)
     out = (torch.empty(0, device="neuron"), torch.empty(0, dtype=torch.int64, device="neuron"))
     torch.max(device, 1, out=out)
     same(out[0], expected.values)
-    for a, b in zip(torch.topk(device, 2), torch.topk(host, 2)):
+    for a, b in zip(torch.topk(device, 2), torch.topk(host, 2), strict=False):
         same(a, b)
 
 
@@ -307,7 +312,9 @@ def test_rms_norm_is_one_operator():
     actual = torch.nn.functional.rms_norm(moved[0], [16], moved[1], 1e-6)
     assert launches() - before == 1
     assert torch_neuronx.get_executed_ops() == ["aten::_fused_rms_norm"]
-    torch.testing.assert_close(actual.cpu(), torch.nn.functional.rms_norm(data, [16], weight, 1e-6), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        actual.cpu(), torch.nn.functional.rms_norm(data, [16], weight, 1e-6), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_rms_norm_gradient():
@@ -326,11 +333,11 @@ def test_rms_norm_gradient():
 def test_foreach():
     host = [torch.randn(3), torch.randn(2, 2)]
     device = [tensor.to("neuron") for tensor in host]
-    for a, b in zip(torch._foreach_add(device, 1.5), torch._foreach_add(host, 1.5)):
+    for a, b in zip(torch._foreach_add(device, 1.5), torch._foreach_add(host, 1.5), strict=False):
         same(a, b)
     torch._foreach_mul_(device, 2.0)
     torch._foreach_mul_(host, 2.0)
-    for a, b in zip(device, host):
+    for a, b in zip(device, host, strict=False):
         same(a, b)
 
 

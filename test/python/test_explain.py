@@ -5,7 +5,6 @@
 
 import pytest
 import torch
-
 import torch_neuronx
 
 pytestmark = pytest.mark.real

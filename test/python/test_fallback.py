@@ -128,6 +128,4 @@ def test_user_errors_pass_through():
 
 def test_no_kernel_anywhere():
     with pytest.raises((NotImplementedError, RuntimeError), match="CPU fallback failed for|Could not run"):
-        torch.ops.aten._cudnn_rnn_flatten_weight(
-            [torch.ones(2, device="neuron")], 1, 1, 0, 1, 0, 1, False, False
-        )
+        torch.ops.aten._cudnn_rnn_flatten_weight([torch.ones(2, device="neuron")], 1, 1, 0, 1, 0, 1, False, False)

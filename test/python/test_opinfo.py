@@ -95,7 +95,7 @@ def tensors_of(value):
 def compare(actual, expected, tolerance):
     first, second = tensors_of(actual), tensors_of(expected)
     assert len(first) == len(second)
-    for a, b in zip(first, second):
+    for a, b in zip(first, second, strict=False):
         if b.layout != torch.strided or b.is_quantized:
             continue
         # Float results of integer arguments round as float results do.
@@ -124,10 +124,14 @@ def names(condition):
 
 
 def run(op, sample, place):
-    arguments = to_device((sample.input, sample.args, sample.kwargs), place) if place != "cpu" else (
-        sample.input,
-        sample.args,
-        sample.kwargs,
+    arguments = (
+        to_device((sample.input, sample.args, sample.kwargs), place)
+        if place != "cpu"
+        else (
+            sample.input,
+            sample.args,
+            sample.kwargs,
+        )
     )
     torch.manual_seed(5)
     with warnings.catch_warnings():
@@ -172,7 +176,7 @@ def test_backward(op):
             ]
             if losses:
                 sum(losses).backward()
-        for a, b in zip(tensors_of(device), tensors_of(host)):
+        for a, b in zip(tensors_of(device), tensors_of(host), strict=False):
             assert (a.grad is None) == (b.grad is None)
             if b.grad is not None and b.grad.layout == torch.strided:
                 torch.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-3, atol=1e-3, equal_nan=True)

@@ -112,7 +112,14 @@ def test_table_has_neuron_columns(data):
         data[0] * 2
         torch.neuron.synchronize()
     table = prof.key_averages().table(sort_by="self_privateuse1_time_total", row_limit=4)
-    for title in ("Self NEURON", "Self NEURON %", "NEURON total", "NEURON time avg", "NEURON Mem", "Self NEURON time total"):
+    for title in (
+        "Self NEURON",
+        "Self NEURON %",
+        "NEURON total",
+        "NEURON time avg",
+        "NEURON Mem",
+        "Self NEURON time total",
+    ):
         assert title in table
 
 
@@ -237,7 +244,9 @@ def test_chrome_trace(tmp_path, data):
     assert starts == ends and len(starts) >= 3
     names = {event["args"]["name"] for event in events if event.get("name") == "process_name"}
     assert {"neuron 0", "neuron 1"} <= names
-    assert any(event["name"] == "nrta_execute_schedule" for event in events if event.get("cat") == "privateuse1_runtime")
+    assert any(
+        event["name"] == "nrta_execute_schedule" for event in events if event.get("cat") == "privateuse1_runtime"
+    )
 
 
 def test_device_times_are_inside_the_capture_and_ordered(data):
@@ -249,7 +258,7 @@ def test_device_times_are_inside_the_capture_and_ordered(data):
         (event for event in prof.events() if event.name == "neff:mul"), key=lambda event: event.time_range.start
     )
     assert len(kernels) == 5
-    for first, second in zip(kernels, kernels[1:]):
+    for first, second in zip(kernels, kernels[1:], strict=False):
         assert first.time_range.end <= second.time_range.start + 0.01
     operators = [event for event in prof.events() if event.name == "aten::mul"]
     assert min(event.time_range.start for event in kernels) >= min(event.time_range.start for event in operators)

@@ -12,8 +12,8 @@
 #include "neuron/Graph/GraphReader.h"
 #include "neuron/Support/Error.h"
 
-/// Evaluates the module's function on .npy files and writes output0.npy, output1.npy, ... into `outputDirectory`. With a
-/// graph, there is one file per input of the graph (run-time scalars too); without, one per argument of the function.
+/// Evaluates the module's function on .npy files and writes output0.npy, output1.npy, ... into `outputDirectory`. With
+/// a graph, there is one file per input of the graph (run-time scalars too); without, one per argument of the function.
 neuroncore::Status evaluateOnFiles(mlir::ModuleOp module, const neuroncore::graph::GraphDef *graph,
                                    const std::vector<std::string> &inputs, const std::string &outputDirectory);
 

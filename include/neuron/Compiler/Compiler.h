@@ -1,8 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The compiler as a library: a GraphDef (or the text of any phase) in, a NEFF out. No MLIR or protobuf type appears here.
-// Calls are independent and may run on several threads at once.
+// The compiler as a library: a GraphDef (or the text of any phase) in, a NEFF out. No MLIR or protobuf type appears
+// here. Calls are independent and may run on several threads at once.
 
 #ifndef NEURON_COMPILER_COMPILER_H
 #define NEURON_COMPILER_COMPILER_H
@@ -22,8 +22,8 @@ struct CompileOptions {
   bool compress = true;
   /// Collect why values were or were not fused.
   bool explainFusion = false;
-  /// Names of phases (passes/Pipelines/Phases.h); empty: from where the input enters (IR: after the phase it has finished)
-  /// to the NEFF.
+  /// Names of phases (passes/Pipelines/Phases.h); empty: from where the input enters (IR: after the phase it has
+  /// finished) to the NEFF.
   std::string compileFrom;
   std::string compileTo;
   /// Directory that receives the IR after each phase, numbered; empty: none.

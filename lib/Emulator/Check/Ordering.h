@@ -12,7 +12,8 @@
 // after this very wait, do not count. Knowledge of later instructions enters there, so the whole is a least fixpoint,
 // started from nothing. A transfer is sixteen updates: without it being complete, fifteen of them may have happened.
 //
-// A wait on a semaphore that was cleared proves nothing before it is known, from anything else, to come after the clear.
+// A wait on a semaphore that was cleared proves nothing before it is known, from anything else, to come after the
+// clear.
 //
 // Two more facts: S >= v proves that some update so late in stream order was *issued* that all before it do not reach
 // v; and "the waits of x have been passed" is carried apart from "x is complete". Both are needed to accept correct

@@ -154,9 +154,7 @@ def _specialising(gm: GraphModule, kind: str, options: BackendOptions) -> Callab
     return call
 
 
-def _compile_concrete(
-    gm: GraphModule, kind: str, options: BackendOptions, symbols: dict[Any, int] | None
-) -> Callable:
+def _compile_concrete(gm: GraphModule, kind: str, options: BackendOptions, symbols: dict[Any, int] | None) -> Callable:
     global _graph_counter
     with _lock:
         number = _graph_counter

@@ -47,4 +47,3 @@ def table() -> dict[Any, Callable]:
         chosen.update(_registered)
         _table = chosen
     return dict(_table)
-

@@ -45,7 +45,7 @@ class NeuronCompileError(RuntimeError):
             text += f" (operator {op})"
         if self.frames:
             file, line, function, source = users_frame(self.frames)
-            text += f"\n  File \"{file}\", line {line}, in {function}"
+            text += f'\n  File "{file}", line {line}, in {function}'
             if source:
                 text += f"\n    {source}"
         if remedy:

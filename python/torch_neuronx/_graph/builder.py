@@ -180,7 +180,9 @@ class GraphBuilder:
         self._next += 1
         return value
 
-    def fill_type(self, target: pb.TensorType, dtype: torch.dtype, sizes: Sequence[int], strides: Sequence[int]) -> None:
+    def fill_type(
+        self, target: pb.TensorType, dtype: torch.dtype, sizes: Sequence[int], strides: Sequence[int]
+    ) -> None:
         key = (dtype, tuple(sizes), tuple(strides))
         known = self._types.get(key)
         if known is not None:

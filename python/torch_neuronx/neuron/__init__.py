@@ -95,8 +95,7 @@ class _DeviceProperties:
 
     def __repr__(self):
         return (
-            f"_DeviceProperties(name='{self.name}', index={self.index}, "
-            f"total_memory={self.total_memory // 2**20} MiB)"
+            f"_DeviceProperties(name='{self.name}', index={self.index}, total_memory={self.total_memory // 2**20} MiB)"
         )
 
 

@@ -67,9 +67,7 @@ class NeuronProfiler:
             raise NRTProfilerError("Profiler is already active")
         records = _C.last_capture()
         self._sessions += 1
-        folder = os.path.join(
-            self.config.profile_output_dir, f"{instance_id()}_pid_{os.getpid()}", str(time.time_ns())
-        )
+        folder = os.path.join(self.config.profile_output_dir, f"{instance_id()}_pid_{os.getpid()}", str(time.time_ns()))
         try:
             os.makedirs(folder)
         except OSError as error:

@@ -27,8 +27,30 @@ ALL_DTYPES = (*FLOATS, *INTEGERS, BOOL)
 
 inf, nan = float("inf"), float("nan")
 # Values at which float functions turn.
-EDGES = [nan, inf, -inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, -3.0, 7.75, -7.75, 100.0, -100.0, 65504.0,
-         -65504.0, 1e-7, -1e-7]
+EDGES = [
+    nan,
+    inf,
+    -inf,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    1.5,
+    2.5,
+    -2.5,
+    3.0,
+    -3.0,
+    7.75,
+    -7.75,
+    100.0,
+    -100.0,
+    65504.0,
+    -65504.0,
+    1e-7,
+    -1e-7,
+]
 # Rounding of one operation in f32, and of one in a 16-bit type.
 TOLERANCES = {F32: (3e-6, 1e-6), BF16: (8e-3, 1e-6), F16: (1e-3, 1e-6)}
 
@@ -116,7 +138,11 @@ def flat(value: Any) -> list[Any]:
 def difference(got: Any, want: Any, case: Case) -> str | None:
     """How two results differ, or None."""
     if not isinstance(want, torch.Tensor):
-        return None if type(got) is type(want) and (got == want or got != got and want != want) else f"expected {want!r} but got {got!r}"
+        return (
+            None
+            if type(got) is type(want) and (got == want or got != got and want != want)
+            else f"expected {want!r} but got {got!r}"
+        )
     if not isinstance(got, torch.Tensor):
         return f"expected a tensor but got {got!r}"
     if got.device.type != "neuron":
@@ -166,7 +192,10 @@ def _compare(case: Case, got: list[Any], got_arguments: list[Any], how: str) -> 
     problems = []
     if len(got) != len(want):
         return [f"{case.label}, {how}: expected {len(want)} results but got {len(got)}"]
-    for what, pairs in (("result", zip(got, want, strict=True)), ("argument", zip(got_arguments, want_arguments, strict=True))):
+    for what, pairs in (
+        ("result", zip(got, want, strict=True)),
+        ("argument", zip(got_arguments, want_arguments, strict=True)),
+    ):
         for number, (actual, expected) in enumerate(pairs):
             problem = difference(actual, expected, case)
             if problem:
@@ -261,8 +290,14 @@ def gradients(function: Callable, arguments: Sequence[Any]) -> list[torch.Tensor
     return results + [tensor.grad for tensor in tensors if tensor.requires_grad]
 
 
-def check_gradients(function: Callable, *arguments: Any, eager: bool = True, compiled: bool = True, rtol: float = 1e-5,
-                    atol: float = 1e-5) -> None:
+def check_gradients(
+    function: Callable,
+    *arguments: Any,
+    eager: bool = True,
+    compiled: bool = True,
+    rtol: float = 1e-5,
+    atol: float = 1e-5,
+) -> None:
     options = Case("function", function, arguments, rtol, atol, signed_zero=False, strides=False)
     want = gradients(function, [moved(argument, "cpu") for argument in arguments])
     problems = []

@@ -19,14 +19,28 @@ def test_cat_and_stack(dtype):
     x, y = sample(dtype, 3, 4), sample(dtype, 3, 7)
     check_all(
         [
-            case("cat", lambda x, y: (torch.cat([x, y], 1), torch.cat([x, x]), torch.cat([y[:, :4], x, y[:, 3:]])), x, y),
+            case(
+                "cat", lambda x, y: (torch.cat([x, y], 1), torch.cat([x, x]), torch.cat([y[:, :4], x, y[:, 3:]])), x, y
+            ),
             case("negative", lambda x, y: torch.cat([x, y, x], -1), x, y),
             case("views", lambda x, y: torch.cat([x.T, y.T[1::2], y.T.flip(0)]), x, y),
             case("stack", lambda x: (torch.stack([x, x]), torch.stack([x, x * 1, x], 1), torch.stack([x, x], -1)), x),
-            case("nothing", lambda x: (torch.cat([x[:0], x]), torch.cat([x, x[:, :0]], 1), torch.cat([x[:0], x[:0]])), x),
+            case(
+                "nothing", lambda x: (torch.cat([x[:0], x]), torch.cat([x, x[:, :0]], 1), torch.cat([x[:0], x[:0]])), x
+            ),
             case("legacy empty", lambda x: torch.cat([torch.zeros(0, dtype=x.dtype, device=x.device), x]), x),
             case("many", lambda x: torch.cat([x[i % 3 : i % 3 + 1] for i in range(40)]), x),
-            case("hstack", lambda x, y: (torch.hstack([x, y]), torch.vstack([x, x]), torch.dstack([x, x]), torch.column_stack([x, y])), x, y),
+            case(
+                "hstack",
+                lambda x, y: (
+                    torch.hstack([x, y]),
+                    torch.vstack([x, x]),
+                    torch.dstack([x, x]),
+                    torch.column_stack([x, y]),
+                ),
+                x,
+                y,
+            ),
         ]
     )
 
@@ -39,7 +53,9 @@ def test_cat_crosses_tile_limits():
         [
             case("rows", lambda *p: torch.cat(p), *parts),
             case("columns", lambda *p: torch.cat(p, 1), *wide),
-            case("used again", lambda *p: torch.cat([p[1] * 2, p[2]]).sum(0) + p[1].sum(0), *parts, rtol=1e-5, atol=1e-4),
+            case(
+                "used again", lambda *p: torch.cat([p[1] * 2, p[2]]).sum(0) + p[1].sum(0), *parts, rtol=1e-5, atol=1e-4
+            ),
             case("reduced", lambda *p: torch.cat([t + 1 for t in p], 1).softmax(1), *wide, rtol=1e-5),
         ]
     )
@@ -92,10 +108,22 @@ def test_scatters_of_regions(dtype):
             case("slice open", lambda t, s: torch.slice_scatter(t, s[:2], 0, -2), x, y),
             case("slice all", lambda t, s: torch.slice_scatter(t, s), x, y),
             case("slice none", lambda t, s: torch.slice_scatter(t, s[:0], 0, 3, 3), x, y),
-            case("select", lambda t, s: (torch.select_scatter(t, s[0], 0, 2), torch.select_scatter(t, s[:, 0], 1, -1)), x, y),
-            case("diagonal", lambda t, s: (torch.diagonal_scatter(t, s[0, :6]), torch.diagonal_scatter(t, s[0, :4], -2)), x, y),
+            case(
+                "select",
+                lambda t, s: (torch.select_scatter(t, s[0], 0, 2), torch.select_scatter(t, s[:, 0], 1, -1)),
+                x,
+                y,
+            ),
+            case(
+                "diagonal",
+                lambda t, s: (torch.diagonal_scatter(t, s[0, :6]), torch.diagonal_scatter(t, s[0, :4], -2)),
+                x,
+                y,
+            ),
             case("strided", lambda t, s: torch.as_strided_scatter(t, s[:2, :3], (2, 3), (16, 2), 1), x, y),
-            case("nested", lambda t, s: torch.slice_scatter(t, torch.select_scatter(t[1:4], s[0], 0, 1), 0, 1, 4), x, y),
+            case(
+                "nested", lambda t, s: torch.slice_scatter(t, torch.select_scatter(t[1:4], s[0], 0, 1), 0, 1, 4), x, y
+            ),
         ]
     )
 
@@ -125,7 +153,12 @@ def test_ranges(dtype):
 
     def ranges(t):
         options = {"dtype": dtype, "device": t.device}
-        results = [torch.arange(7, **options), torch.arange(2, 100, 7, **options), torch.full((3, 2), 5, **options), torch.eye(3, 5, **options)]
+        results = [
+            torch.arange(7, **options),
+            torch.arange(2, 100, 7, **options),
+            torch.full((3, 2), 5, **options),
+            torch.eye(3, 5, **options),
+        ]
         results += [torch.zeros(2, 3, **options), torch.ones(200, 3, **options), torch.full((), 3, **options)]
         if dtype.is_signed:
             results += [torch.arange(5, -4, -2, **options), torch.arange(-3, 3, **options)]
@@ -144,7 +177,11 @@ def test_ranges_in_floats():
     """arange of f32 with fractional steps, and of integers beyond 2^32."""
     check_all(
         [
-            case("steps", lambda t: (torch.arange(0, 1, 0.1, device=t.device), torch.arange(10, 0, -0.3, device=t.device)), torch.zeros(1)),
+            case(
+                "steps",
+                lambda t: (torch.arange(0, 1, 0.1, device=t.device), torch.arange(10, 0, -0.3, device=t.device)),
+                torch.zeros(1),
+            ),
             case("large integers", lambda t: torch.arange(2**40, 2**40 + 5, device=t.device), torch.zeros(1)),
         ]
     )
@@ -155,8 +192,20 @@ def test_linspace(how):
     """Ends are exact, points as eager's (iree-org/iree#11924)."""
     check_all(
         [
-            case("fused", lambda t: torch.linspace(0, 1, 7, device=t.device) * t + torch.arange(7.0, device=t.device), torch.tensor(3.0)),
-            case("points", lambda t: (torch.linspace(-3, 5, 100, device=t.device), torch.linspace(1, 0, 3, device=t.device), torch.linspace(2, 9, 1, device=t.device)), torch.zeros(1)),
+            case(
+                "fused",
+                lambda t: torch.linspace(0, 1, 7, device=t.device) * t + torch.arange(7.0, device=t.device),
+                torch.tensor(3.0),
+            ),
+            case(
+                "points",
+                lambda t: (
+                    torch.linspace(-3, 5, 100, device=t.device),
+                    torch.linspace(1, 0, 3, device=t.device),
+                    torch.linspace(2, 9, 1, device=t.device),
+                ),
+                torch.zeros(1),
+            ),
         ],
         eager=how == "eager",
         compiled=how == "compiled",
@@ -170,13 +219,46 @@ def test_masks():
     check_all(
         [
             case("tensors", torch.where, mask, x, y),
-            case("broadcast mask", lambda m, c, x, y: (torch.where(m, x, y), torch.where(c, x, y), torch.where(m & c, x, y)), row, column, x, y),
+            case(
+                "broadcast mask",
+                lambda m, c, x, y: (torch.where(m, x, y), torch.where(c, x, y), torch.where(m & c, x, y)),
+                row,
+                column,
+                x,
+                y,
+            ),
             case("broadcast values", lambda m, x: torch.where(m, x[:1], x[:, :1]), mask, x),
-            case("numbers", lambda m, x: (torch.where(m, x, 0.0), torch.where(m, 1.5, x), torch.where(m, 1.0, 0.0), torch.where(m, 1, 2)), mask, x),
+            case(
+                "numbers",
+                lambda m, x: (
+                    torch.where(m, x, 0.0),
+                    torch.where(m, 1.5, x),
+                    torch.where(m, 1.0, 0.0),
+                    torch.where(m, 1, 2),
+                ),
+                mask,
+                x,
+            ),
             case("rank 0", lambda m, x: (torch.where(m, x, x[0, 0]), x.masked_fill(m, x.amax())), mask, x),
             case("fill", lambda m, x: (x.masked_fill(m, -inf), x.masked_fill(~m, 0), x.masked_fill_(m, 7)), row, x),
-            case("mixed dtypes", lambda m, x: (torch.where(m, x, x.to(BF16)), torch.where(m, x.to(I64), x.to(I32)), torch.where(m, x.to(I64), 0.5)), mask, x),
-            case("where of where", lambda m, c, x, y: torch.where(c, torch.where(m, x, y), torch.where(m, y, x)), row, column, x, y),
+            case(
+                "mixed dtypes",
+                lambda m, x: (
+                    torch.where(m, x, x.to(BF16)),
+                    torch.where(m, x.to(I64), x.to(I32)),
+                    torch.where(m, x.to(I64), 0.5),
+                ),
+                mask,
+                x,
+            ),
+            case(
+                "where of where",
+                lambda m, c, x, y: torch.where(c, torch.where(m, x, y), torch.where(m, y, x)),
+                row,
+                column,
+                x,
+                y,
+            ),
         ]
     )
 

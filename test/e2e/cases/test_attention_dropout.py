@@ -68,7 +68,9 @@ def test_same_as_dropout_of_weights(name, dtype):
     found, wanted = run(attention(**options), own), run(written(**options), own)
     for what, one, other in zip(("result", "query", "key", "value"), found, wanted, strict=True):
         tolerance = {F32: 2e-5, BF16: 2e-2, F16: 4e-3}[dtype] * max(1.0, other.float().abs().max().item())
-        torch.testing.assert_close(one.float(), other.float(), rtol=0, atol=tolerance, msg=lambda m, w=what: f"{w}: {m}")
+        torch.testing.assert_close(
+            one.float(), other.float(), rtol=0, atol=tolerance, msg=lambda m, w=what: f"{w}: {m}"
+        )
 
 
 def test_distribution(tmp_path):
@@ -98,7 +100,12 @@ def test_distribution(tmp_path):
             assert_share(share, 1 - p, kept.numel() / kept.shape[dim])
     # Independent of the next call, of the next head, query and key.
     both = (1 - p) ** 2
-    for a, b in ((kept, second != 0), (kept[:, :-1], kept[:, 1:]), (kept[:, :, :-1], kept[:, :, 1:]), (kept[..., :-1], kept[..., 1:])):
+    for a, b in (
+        (kept, second != 0),
+        (kept[:, :-1], kept[:, 1:]),
+        (kept[:, :, :-1], kept[:, :, 1:]),
+        (kept[..., :-1], kept[..., 1:]),
+    ):
         assert_share((a & b).float().mean().item(), both, a.numel())
 
 

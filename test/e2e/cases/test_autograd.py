@@ -11,31 +11,36 @@ import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from checking import BF16, F16, F32, LONG, check_gradients, compile, sample
+from checking import BF16, F16, LONG, check_gradients, compile, sample
 
 
 def parameter(*shape: int, scale: float = 1.0) -> torch.Tensor:
     return (torch.randn(shape) * scale).requires_grad_()
 
 
-UNARY = {
-    name: getattr(torch, name)
-    for name in """exp log1p sin cos tanh sigmoid square abs neg sqrt rsqrt reciprocal log erf atan asinh expm1 exp2 sinh cosh
+UNARY = (
+    {
+        name: getattr(torch, name)
+        for name in """exp log1p sin cos tanh sigmoid square abs neg sqrt rsqrt reciprocal log erf atan asinh
+            expm1 exp2 sinh cosh
     relu log2 log10 tan sinc""".split()
-} | {
-    name: getattr(F, name)
-    for name in """silu gelu softplus logsigmoid hardtanh hardsigmoid hardswish leaky_relu elu selu celu mish relu6 softsign
+    }
+    | {
+        name: getattr(F, name)
+        for name in """silu gelu softplus logsigmoid hardtanh hardsigmoid hardswish leaky_relu elu selu celu mish relu6 softsign
     hardshrink softshrink tanhshrink""".split()
-} | {
-    "gelu tanh": lambda t: F.gelu(t, approximate="tanh"),
-    "power": lambda t: t**3 + t**2.0,
-    "power of number": lambda t: 2.0**t,
-    "clamp": lambda t: t.clamp(-0.5, 1.0),
-    "threshold": lambda t: F.threshold(t, 0.1, 5.0),
-    "where": lambda t: torch.where(t > 0, t * 2, t.exp()),
-    "masked_fill": lambda t: t.masked_fill(t > 0.5, 0.0) * t,
-    "to bf16 and back": lambda t: (t.bfloat16() * 2).float(),
-}
+    }
+    | {
+        "gelu tanh": lambda t: F.gelu(t, approximate="tanh"),
+        "power": lambda t: t**3 + t**2.0,
+        "power of number": lambda t: 2.0**t,
+        "clamp": lambda t: t.clamp(-0.5, 1.0),
+        "threshold": lambda t: F.threshold(t, 0.1, 5.0),
+        "where": lambda t: torch.where(t > 0, t * 2, t.exp()),
+        "masked_fill": lambda t: t.masked_fill(t > 0.5, 0.0) * t,
+        "to bf16 and back": lambda t: (t.bfloat16() * 2).float(),
+    }
+)
 POSITIVE = {"log1p", "sqrt", "rsqrt", "reciprocal", "log", "log2", "log10"}
 
 
@@ -67,7 +72,14 @@ def test_binary_with_broadcasting(name):
     # Compiled are two pairs of shapes for each function, all of them for every five functions.
     compiled = {(list(BINARY).index(name) + step) % len(shapes) for step in (0, 2)}
     for number, (first, second) in enumerate(shapes):
-        check_gradients(BINARY[name], parameter(*first), parameter(*second), compiled=LONG or number in compiled, rtol=2e-5, atol=1e-4)
+        check_gradients(
+            BINARY[name],
+            parameter(*first),
+            parameter(*second),
+            compiled=LONG or number in compiled,
+            rtol=2e-5,
+            atol=1e-4,
+        )
 
 
 REDUCTIONS = {
@@ -115,13 +127,22 @@ BY_INDEX = {
 @pytest.mark.parametrize("name", BY_INDEX)
 def test_gradient_by_index(name, how):
     """Derivatives of maxima that return an index, and of products with zeros."""
-    check_gradients(BY_INDEX[name], parameter(3, 4, 5), eager=how == "eager", compiled=how == "compiled", rtol=1e-4, atol=1e-4)
+    check_gradients(
+        BY_INDEX[name], parameter(3, 4, 5), eager=how == "eager", compiled=how == "compiled", rtol=1e-4, atol=1e-4
+    )
 
 
 def test_ties_share_the_gradient():
     """amax divides the gradient among equal maxima."""
     x = torch.tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, 2.0, 2.0]])
-    for function in (lambda t: t.amax(1), lambda t: t.amin(1), lambda t: t.max(), lambda t: torch.maximum(t, t.flip(1)), lambda t: t.relu() + (t - 2).relu(), lambda t: (t - 2).abs()):
+    for function in (
+        lambda t: t.amax(1),
+        lambda t: t.amin(1),
+        lambda t: t.max(),
+        lambda t: torch.maximum(t, t.flip(1)),
+        lambda t: t.relu() + (t - 2).relu(),
+        lambda t: (t - 2).abs(),
+    ):
         check_gradients(function, x.clone().requires_grad_())
 
 
@@ -168,7 +189,13 @@ def test_view(name):
 
 # Operators that ATen has for devices only: the CPU runs what they are made of.
 FUSED = {
-    "lstm_cell": (lambda x, h, a, b, c, d: torch.lstm_cell(x, (h, h.sin()), a, b, c, d), (16, 3), (16, 4), (16,), (16,)),
+    "lstm_cell": (
+        lambda x, h, a, b, c, d: torch.lstm_cell(x, (h, h.sin()), a, b, c, d),
+        (16, 3),
+        (16, 4),
+        (16,),
+        (16,),
+    ),
     "lstm_cell, one result": (lambda x, h, *w: torch.lstm_cell(x, (h, h.cos()), *w)[1], (16, 3), (16, 4), (16,), (16,)),
     "gru_cell": (lambda x, h, a, b, c, d: torch.gru_cell(x, h, a, b, c, d), (12, 3), (12, 4), (12,), (12,)),
     "gru_cell without biases": (lambda x, h, a, b: torch.gru_cell(x, h, a, b), (12, 3), (12, 4)),
@@ -191,7 +218,13 @@ LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_e
 @pytest.mark.parametrize("name", LOSSES)
 def test_loss(name, reduction):
     """Gradients of both operands of a loss."""
-    check_gradients(lambda a, b: getattr(F, name)(a, b.sigmoid(), reduction=reduction), parameter(4, 5), parameter(4, 5), rtol=2e-5, atol=2e-5)
+    check_gradients(
+        lambda a, b: getattr(F, name)(a, b.sigmoid(), reduction=reduction),
+        parameter(4, 5),
+        parameter(4, 5),
+        rtol=2e-5,
+        atol=2e-5,
+    )
 
 
 @pytest.mark.parametrize("smoothing", (0.0, 0.1))
@@ -207,7 +240,15 @@ def test_modules():
     (aws-neuron/aws-neuron-sdk#588)."""
     torch.manual_seed(1)
     host = nn.Sequential(
-        nn.Linear(6, 12), nn.GELU(), nn.LayerNorm(12), nn.Linear(12, 8), nn.BatchNorm1d(8), nn.SiLU(), nn.RMSNorm(8), nn.PReLU(), nn.Linear(8, 3)
+        nn.Linear(6, 12),
+        nn.GELU(),
+        nn.LayerNorm(12),
+        nn.Linear(12, 8),
+        nn.BatchNorm1d(8),
+        nn.SiLU(),
+        nn.RMSNorm(8),
+        nn.PReLU(),
+        nn.Linear(8, 3),
     )
     data = torch.randn(10, 6)
     for run_compiled in (False, True):
@@ -217,7 +258,9 @@ def test_modules():
             reference(data).square().sum().backward()
             run(data.to("neuron")).square().sum().backward()
         for (name, a), (_, b) in zip(device.named_parameters(), reference.named_parameters(), strict=True):
-            torch.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-3, atol=1e-3, msg=lambda text, n=name: f"{n}: {text}")
+            torch.testing.assert_close(
+                a.grad.cpu(), b.grad, rtol=1e-3, atol=1e-3, msg=lambda text, n=name: f"{n}: {text}"
+            )
         for a, b in zip(device.buffers(), reference.buffers(), strict=True):
             torch.testing.assert_close(a.cpu(), b, rtol=1e-4, atol=1e-5)
         assert device[4].num_batches_tracked.item() == 2
@@ -253,5 +296,19 @@ def test_no_gradient_where_there_is_none():
 def test_gradient_at_special_points():
     """Derivatives at zero, at kinks, and NaN of 0 * inf, as on the CPU."""
     x = torch.tensor([0.0, -0.0, 1.0, -1.0, 6.0, 3.0, -3.0, 0.5])
-    for function in (torch.sqrt, torch.abs, torch.relu, F.relu6, F.hardtanh, F.hardswish, F.elu, torch.sign, lambda t: t.clamp(-1, 1), lambda t: t.square().sum().sqrt(), lambda t: (t * 0).norm(), lambda t: torch.where(t > 0, t.log(), 0.0), lambda t: t.prod()):
+    for function in (
+        torch.sqrt,
+        torch.abs,
+        torch.relu,
+        F.relu6,
+        F.hardtanh,
+        F.hardswish,
+        F.elu,
+        torch.sign,
+        lambda t: t.clamp(-1, 1),
+        lambda t: t.square().sum().sqrt(),
+        lambda t: (t * 0).norm(),
+        lambda t: torch.where(t > 0, t.log(), 0.0),
+        lambda t: t.prod(),
+    ):
         check_gradients(function, x.clone().requires_grad_())

@@ -9,7 +9,26 @@ import itertools
 
 import pytest
 import torch
-from checking import ALL_DTYPES, BF16, BOOL, F16, F32, FLOATS, I8, I16, I32, I64, INTEGERS, U8, case, check, check_all, edges, inf, nan
+from checking import (
+    ALL_DTYPES,
+    BF16,
+    BOOL,
+    F16,
+    F32,
+    FLOATS,
+    I8,
+    I16,
+    I32,
+    I64,
+    INTEGERS,
+    U8,
+    case,
+    check,
+    check_all,
+    edges,
+    inf,
+    nan,
+)
 
 IDS = {"ids": lambda value: str(value).removeprefix("torch.")}
 
@@ -33,9 +52,13 @@ def test_every_conversion(source):
 @pytest.mark.parametrize("dtype", FLOATS, **IDS)
 def test_fractions_are_cut_towards_zero(dtype):
     """Floats to integers truncate, on both sides of zero and at the largest values."""
-    x = torch.tensor([0.99, -0.99, 1.5, -1.5, 2.999, -2.999, 126.9, -127.9, 0.5, -0.5, 1e-7, -1e-7, 100.25, 63.5]).to(dtype)
+    x = torch.tensor([0.99, -0.99, 1.5, -1.5, 2.999, -2.999, 126.9, -127.9, 0.5, -0.5, 1e-7, -1e-7, 100.25, 63.5]).to(
+        dtype
+    )
     large = torch.tensor([2.0**31 - 128, -(2.0**31), 2.0**24 + 2, -(2.0**30)]).to(dtype if dtype != F16 else F32)
-    huge = torch.tensor([2.0**62, -(2.0**63), 2.0**53, 2.0**40 + 2.0**20, -(2.0**33)]).to(dtype if dtype != F16 else F32)
+    huge = torch.tensor([2.0**62, -(2.0**63), 2.0**53, 2.0**40 + 2.0**20, -(2.0**33)]).to(
+        dtype if dtype != F16 else F32
+    )
     check_all(
         [
             case("narrow", lambda x: tuple(x.to(target) for target in INTEGERS if target != U8), x),
@@ -49,20 +72,45 @@ def test_fractions_are_cut_towards_zero(dtype):
 
 def test_integers_wrap_when_they_narrow():
     """int64 to int32, int16, int8 and uint8 keeps the low bits."""
-    x = torch.tensor([2**31, 2**32, 2**32 + 5, -(2**31) - 1, 255, 256, 257, -1, -128, -129, 32768, 65535, 65537, 2**63 - 1, -(2**63)])
+    x = torch.tensor(
+        [2**31, 2**32, 2**32 + 5, -(2**31) - 1, 255, 256, 257, -1, -128, -129, 32768, 65535, 65537, 2**63 - 1, -(2**63)]
+    )
     check_all(
         [
             case("int64", lambda x: (x.to(I32), x.to(I16), x.to(I8), x.to(U8)), x),
             case("int32", lambda x: (x.to(I16), x.to(I8), x.to(U8)), x.to(I32)),
             case("int16", lambda x: (x.to(I8), x.to(U8)), x.to(I16)),
-            case("signed and unsigned", lambda x: (x.to(U8).to(I8), x.to(I8).to(U8), x.to(I8).to(I64), x.to(U8).to(I64)), x),
+            case(
+                "signed and unsigned",
+                lambda x: (x.to(U8).to(I8), x.to(I8).to(U8), x.to(I8).to(I64), x.to(U8).to(I64)),
+                x,
+            ),
         ]
     )
 
 
 def test_integers_round_when_they_become_floats():
     """Nearest even at the ends of the significand."""
-    x = torch.tensor([2**24 + 1, 2**24 + 3, 2**25 + 2, 2**25 + 6, 2**31 - 1, -(2**31), 2**53 + 1, 2**62 + 2**38, 2**63 - 1, 257, 259, 2049, 2051, 65519, 65520, 70000])
+    x = torch.tensor(
+        [
+            2**24 + 1,
+            2**24 + 3,
+            2**25 + 2,
+            2**25 + 6,
+            2**31 - 1,
+            -(2**31),
+            2**53 + 1,
+            2**62 + 2**38,
+            2**63 - 1,
+            257,
+            259,
+            2049,
+            2051,
+            65519,
+            65520,
+            70000,
+        ]
+    )
     check_all(
         [
             case("int64", lambda x: (x.float(), x.half(), (x + 0.0), x * 1.0), x),
@@ -79,11 +127,22 @@ def test_chains_keep_every_rounding():
         [
             case("steps", lambda t: (t.half(), t.bfloat16(), t.half().bfloat16(), (t > 0).to(BF16)), x, **exact),
             case("to int8", lambda t: t.clamp(-127, 127).half().bfloat16().to(I8), x, **exact),
-            case("there and back", lambda t: (t.half().float(), t.bfloat16().float(), t.int().float(), t.bool().float()), x, **exact),
+            case(
+                "there and back",
+                lambda t: (t.half().float(), t.bfloat16().float(), t.int().float(), t.bool().float()),
+                x,
+                **exact,
+            ),
             case("through integers", lambda t: t.to(I16).to(BF16).to(I32).to(F16), x, **exact),
             case("through 16 bits", lambda t: (t.bfloat16().float() - t, t.half().float() - t), x, **exact),
-            case("compare after rounding", lambda t: (t.bfloat16() == t, t.half().float() == t, t.bfloat16() > t.half()), x),
-            case("bool and back", lambda t: (t.bool().to(I64) * 3, (t > 0).float() * t, (t > 0).to(U8) + 254), x, **exact),
+            case(
+                "compare after rounding",
+                lambda t: (t.bfloat16() == t, t.half().float() == t, t.bfloat16() > t.half()),
+                x,
+            ),
+            case(
+                "bool and back", lambda t: (t.bool().to(I64) * 3, (t > 0).float() * t, (t > 0).to(U8) + 254), x, **exact
+            ),
         ]
     )
 
@@ -98,7 +157,13 @@ def test_every_pair_of_conversions():
 def test_conversion_forms():
     """to(dtype), type_as, float(), half() and a conversion to the own dtype, which is the tensor itself."""
     x, other = torch.randn(3, 5), torch.zeros(2, dtype=BF16)
-    check(lambda x, o: (x.type_as(o), x.half(), x.double().float(), x.to(o.dtype, copy=True)), x, other, eager=False, compiled=False)
+    check(
+        lambda x, o: (x.type_as(o), x.half(), x.double().float(), x.to(o.dtype, copy=True)),
+        x,
+        other,
+        eager=False,
+        compiled=False,
+    )
     check(lambda x, o: (x.type_as(o), x.half(), x.bool(), x.int(), x.long(), x.short(), x.char(), x.to(o)), x, other)
     device = x.to("neuron")
     assert device.float() is device
@@ -113,4 +178,6 @@ def test_eight_bit_floats_convert():
         torch.testing.assert_close(got, want, rtol=0, atol=0)
         from checking import compile
 
-        torch.testing.assert_close(compile(lambda t, d=target: t.to(d).float())(x.to("neuron")).cpu(), want, rtol=0, atol=0)
+        torch.testing.assert_close(
+            compile(lambda t, d=target: t.to(d).float())(x.to("neuron")).cpu(), want, rtol=0, atol=0
+        )

@@ -10,11 +10,10 @@ import subprocess
 import sys
 import textwrap
 
-import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from checking import BF16, F32, I64, case, check, check_all, compile, inf, sample
+from checking import BF16, F32, check, compile, sample
 
 
 def test_sizes_that_vary():
@@ -30,12 +29,14 @@ def test_sizes_that_vary():
 
 
 def test_captures_stay_bounded():
-    """Many lengths through one dynamic function make one or two captures, one program per size (aws-neuron/aws-neuron-sdk#783)."""
+    """Many lengths through one dynamic function make one or two captures, a program a size (aws-neuron/aws-neuron-sdk#783)."""
     torch.neuron.reset_dynamo_metrics()
     before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
     run = compile(lambda t: torch.full((t.shape[1],) * 2, 1.0, device=t.device) * t.sum(), dynamic=True)
     for length in [*range(3, 12), 5, 7, 3]:
-        assert torch.equal(run(torch.ones(2, length, device="neuron")).cpu(), torch.full((length, length), 2.0 * length))
+        assert torch.equal(
+            run(torch.ones(2, length, device="neuron")).cpu(), torch.full((length, length), 2.0 * length)
+        )
     records = torch.neuron.get_dynamo_metrics()
     assert len(records) == len({record["neff_hash"] for record in records}) <= 10
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] - before <= 2
@@ -101,8 +102,14 @@ def test_arithmetic_on_numbers_that_vary():
 
 def test_nested_results():
     """Dictionaries, tuples and lists of tensors."""
-    out = compile(lambda d: {"a": d["x"] + 1, "b": [d["y"] * 2, (d["x"], d["y"].sum())]})({"x": torch.ones(3, device="neuron"), "y": torch.ones(2, device="neuron")})
-    assert out["a"].cpu().tolist() == [2.0] * 3 and out["b"][0].cpu().tolist() == [2.0] * 2 and out["b"][1][1].item() == 2.0
+    out = compile(lambda d: {"a": d["x"] + 1, "b": [d["y"] * 2, (d["x"], d["y"].sum())]})(
+        {"x": torch.ones(3, device="neuron"), "y": torch.ones(2, device="neuron")}
+    )
+    assert (
+        out["a"].cpu().tolist() == [2.0] * 3
+        and out["b"][0].cpu().tolist() == [2.0] * 2
+        and out["b"][1][1].item() == 2.0
+    )
 
 
 def test_deep_chains():
@@ -151,7 +158,9 @@ def test_rows_do_not_depend_on_the_batch():
     x, w = torch.randn(200, 10), torch.randn(10)
     want = function(x, w)
     for rows in (1, 32, 64, 127, 128, 129, 200):
-        torch.testing.assert_close(compile(function)(x[:rows].to("neuron"), w.to("neuron")).cpu(), want[:rows], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(
+            compile(function)(x[:rows].to("neuron"), w.to("neuron")).cpu(), want[:rows], rtol=1e-5, atol=1e-6
+        )
 
 
 def test_constants_of_the_graph():
@@ -160,14 +169,21 @@ def test_constants_of_the_graph():
     integers = torch.tensor([2**40, -1])
 
     def function(t):
-        return t + table.to(t.device), integers.to(t.device) + 1, t * torch.tensor(3, device=t.device), t + torch.tensor([1, 2], device=t.device)
+        return (
+            t + table.to(t.device),
+            integers.to(t.device) + 1,
+            t * torch.tensor(3, device=t.device),
+            t + torch.tensor([1, 2], device=t.device),
+        )
 
     check(function, sample(F32, 2, 2), eager=False)
 
 
 def test_doubles_only_as_numbers():
     """A Python float that becomes a double of rank 0 inside the graph is a number, not a double (iree-org/iree#11924)."""
-    check(lambda t: t * torch.tensor(0.1, dtype=torch.float64, device=t.device).to(t.dtype), sample(F32, 4), eager=False)
+    check(
+        lambda t: t * torch.tensor(0.1, dtype=torch.float64, device=t.device).to(t.dtype), sample(F32, 4), eager=False
+    )
     check(lambda t: (t.mean() * 0.1, t / float("1e-3"), t * (1 / 3)), sample(F32, 4), rtol=1e-6)
 
 
@@ -176,7 +192,9 @@ def test_default_dtype():
     previous = torch.get_default_dtype()
     try:
         torch.set_default_dtype(BF16)
-        check(lambda t: (t + 0.5, t / 2, torch.ones(3, device=t.device), t.sum() / t.numel()), torch.arange(4), rtol=1e-2)
+        check(
+            lambda t: (t + 0.5, t / 2, torch.ones(3, device=t.device), t.sum() / t.numel()), torch.arange(4), rtol=1e-2
+        )
     finally:
         torch.set_default_dtype(previous)
 
@@ -214,7 +232,9 @@ def test_flags_are_part_of_the_cache_key(tmp_path):
     def key(**environment):
         variables = {**os.environ, "TORCH_NEURONX_NEFF_CACHE_DIR": str(tmp_path / "cache"), **environment}
         variables.pop("TORCH_NEURONX_DISABLE_NEFF_CACHE", None)
-        process = subprocess.run([sys.executable, str(path)], env=variables, capture_output=True, text=True, timeout=300)
+        process = subprocess.run(
+            [sys.executable, str(path)], env=variables, capture_output=True, text=True, timeout=300
+        )
         assert process.returncode == 0, process.stderr
         return process.stdout.split()[-1]
 
@@ -242,7 +262,9 @@ def test_half_written_cache_entries_are_compiled_again(tmp_path):
             assert files
             for file in files:
                 file.write_bytes(file.read_bytes()[:damage])
-        process = subprocess.run([sys.executable, str(path)], env=variables, capture_output=True, text=True, timeout=300)
+        process = subprocess.run(
+            [sys.executable, str(path)], env=variables, capture_output=True, text=True, timeout=300
+        )
         assert process.returncode == 0, process.stderr
         assert process.stdout.strip() == "[4.0, 4.0, 4.0]"
 

@@ -7,7 +7,23 @@ from __future__ import annotations
 
 import pytest
 import torch
-from checking import ALL_DTYPES, BOOL, F32, I8, I16, I32, I64, INTEGERS, U8, case, check, check_all, edge_pairs, edges, sample
+from checking import (
+    ALL_DTYPES,
+    BOOL,
+    F32,
+    I8,
+    I16,
+    I32,
+    I64,
+    INTEGERS,
+    U8,
+    case,
+    check,
+    check_all,
+    edge_pairs,
+    edges,
+    sample,
+)
 
 IDS = {"ids": lambda value: str(value).removeprefix("torch.")}
 
@@ -29,7 +45,12 @@ def test_arithmetic_wraps(dtype):
             case("tensors", lambda a, b: (a + b, a - b, a * b), a, b),
             case("unary", lambda a: (-a, a.abs(), a.square(), a.sign(), ~a, a.relu()), edges(dtype)),
             case("numbers", lambda a: (a + 100, a - 100, 5 - a, a * 77, a + -1, a * -1), edges(dtype)),
-            case("alpha", lambda a, b: (torch.add(a, b, alpha=3), torch.sub(a, b, alpha=7), torch.rsub(a, b, alpha=2)), a, b),
+            case(
+                "alpha",
+                lambda a, b: (torch.add(a, b, alpha=3), torch.sub(a, b, alpha=7), torch.rsub(a, b, alpha=2)),
+                a,
+                b,
+            ),
             case("powers", lambda a: (a**2, a**3, a**5, a**0, a**1), edges(dtype)),
             case("in place", lambda a, b: a.add_(b).mul_(3).sub_(b), a, b),
             case("addcmul", lambda a, b: torch.addcmul(a, a, b, value=3), a, b),
@@ -46,8 +67,19 @@ def test_matrix_products_wrap(dtype):
     check_all(
         [
             case("matrices", lambda a, b, v: (a @ b, torch.mv(a, v), torch.dot(v, v), b.T @ v), a, b, vector),
-            case("batches", lambda p, q: (p @ q, torch.addbmm(p[0, :, :2], p, q), torch.baddbmm(q[:, :1], p, q, beta=2, alpha=3)), first, second),
-            case("sums", lambda a, b, v: (torch.addmm(v[:5], a, b, beta=2, alpha=3), torch.addmv(a[:, 0], a, v)), a, b, vector),
+            case(
+                "batches",
+                lambda p, q: (p @ q, torch.addbmm(p[0, :, :2], p, q), torch.baddbmm(q[:, :1], p, q, beta=2, alpha=3)),
+                first,
+                second,
+            ),
+            case(
+                "sums",
+                lambda a, b, v: (torch.addmm(v[:5], a, b, beta=2, alpha=3), torch.addmv(a[:, 0], a, v)),
+                a,
+                b,
+                vector,
+            ),
             case("empty", lambda a, b: a[:, :0] @ b[:0], a, b),
         ]
     )
@@ -63,13 +95,30 @@ def test_order_and_bits(dtype):
     check_all(
         [
             case("comparisons", lambda a, b: (a == b, a != b, a < b, a <= b, a > b, a >= b), a, b),
-            case("extremes", lambda a, b: (torch.maximum(a, b), torch.minimum(a, b), torch.fmax(a, b), torch.fmin(a, b)), a, b),
-            case("clamp", lambda a, b: (a.clamp(-3, 100), a.clamp_min(2), a.clamp_max(5), torch.clamp(a, b, b + 1)), a, b),
+            case(
+                "extremes",
+                lambda a, b: (torch.maximum(a, b), torch.minimum(a, b), torch.fmax(a, b), torch.fmin(a, b)),
+                a,
+                b,
+            ),
+            case(
+                "clamp", lambda a, b: (a.clamp(-3, 100), a.clamp_min(2), a.clamp_max(5), torch.clamp(a, b, b + 1)), a, b
+            ),
             case("bits", lambda a, b: (a & b, a | b, a ^ b, a & 0x55, a | 1, a ^ 3), a, b),
             case("shifts", lambda x, s: (x << s, x >> s), x, s),
             case("shift by number", lambda x: (x << 3, x >> 1, x >> (bits - 1), x << (bits - 1)), edges(dtype)),
-            case("logic", lambda a, b: (a.logical_and(b), a.logical_or(b), a.logical_xor(b), a.logical_not(), a.bool()), a, b),
-            case("where", lambda a, b: (torch.where(a > b, a, b), torch.where(a > b, 7, b), a.masked_fill(a < b, 3)), a, b),
+            case(
+                "logic",
+                lambda a, b: (a.logical_and(b), a.logical_or(b), a.logical_xor(b), a.logical_not(), a.bool()),
+                a,
+                b,
+            ),
+            case(
+                "where",
+                lambda a, b: (torch.where(a > b, a, b), torch.where(a > b, 7, b), a.masked_fill(a < b, 3)),
+                a,
+                b,
+            ),
             case("signs", lambda a: (a.sgn(), a.signbit(), a.abs() > 0), edges(dtype)),
             case("rounding", lambda a: (a.floor(), a.ceil(), a.round(), a.trunc()), edges(dtype)),
         ]
@@ -108,7 +157,9 @@ def test_float_functions_of_integers(dtype):
     check_all(
         [
             case("division", lambda n: (n / 2, 1 / n, n / n, torch.true_divide(n, 3)), n),
-            case("functions", lambda n: (n.reciprocal(), n.rsqrt(), n.sqrt(), n.exp(), n.log(), n.sigmoid(), n.tanh()), n),
+            case(
+                "functions", lambda n: (n.reciprocal(), n.rsqrt(), n.sqrt(), n.exp(), n.log(), n.sigmoid(), n.tanh()), n
+            ),
             case("float number", lambda n: (n * 0.5, n + 1.5, n / 0.25, n == 1.5), n),
             case("mean", lambda n: n.float().mean(), n),
             case("to float", lambda n: (n.float(), n.half(), n.bfloat16()), n),
@@ -125,12 +176,35 @@ def test_sixty_four_bits():
     check_all(
         [
             case("ring", lambda a, b: (a + b, a - b, a * b, -a), a, b),
-            case("order", lambda a, b: (a < b, a <= b, a > b, a >= b, a == b, a != b, torch.maximum(a, b), torch.minimum(a, b)), a, b),
+            case(
+                "order",
+                lambda a, b: (a < b, a <= b, a > b, a >= b, a == b, a != b, torch.maximum(a, b), torch.minimum(a, b)),
+                a,
+                b,
+            ),
             case("bits", lambda a, b: (a & b, a | b, a ^ b, ~a), a, b),
-            case("shifts", lambda a: tuple(f(a, s) for s in (0, 1, 31, 32, 33, 63) for f in (torch.bitwise_left_shift, torch.bitwise_right_shift)), values),
-            case("division", lambda c, d: (c // d, c % d, torch.fmod(c, d), torch.div(c, d, rounding_mode="trunc")), c, d),
-            case("numbers", lambda a: (a + 2**40, a * 2**33, a // 1000003, a % 1000003, a > 2**53, a == 2**53 + 1, a & (2**33 - 1)), values),
-            case("reduce", lambda a: (a.sum(), a.amax(), a.amin(), a.argmax(), a.argmin(), a.prod(), a.cumsum(0), a.cumprod(0)), values),
+            case(
+                "shifts",
+                lambda a: tuple(
+                    f(a, s)
+                    for s in (0, 1, 31, 32, 33, 63)
+                    for f in (torch.bitwise_left_shift, torch.bitwise_right_shift)
+                ),
+                values,
+            ),
+            case(
+                "division", lambda c, d: (c // d, c % d, torch.fmod(c, d), torch.div(c, d, rounding_mode="trunc")), c, d
+            ),
+            case(
+                "numbers",
+                lambda a: (a + 2**40, a * 2**33, a // 1000003, a % 1000003, a > 2**53, a == 2**53 + 1, a & (2**33 - 1)),
+                values,
+            ),
+            case(
+                "reduce",
+                lambda a: (a.sum(), a.amax(), a.amin(), a.argmax(), a.argmin(), a.prod(), a.cumsum(0), a.cumprod(0)),
+                values,
+            ),
             case("narrow", lambda a: (a.to(I32), a.to(I16), a.to(I8), a.to(U8), a.to(BOOL)), values),
             case("float", lambda a: (a.float(), a.bfloat16(), a.half(), a / 3), values),
             case("where", lambda a, b: (torch.where(a > b, a, b), a.clamp(-(2**33), 2**40)), a, b),
@@ -184,7 +258,14 @@ def test_bool_arithmetic():
 def test_what_eager_refuses_of_bool_is_refused():
     """Subtraction and negation of bool, and its index of a maximum, are not defined: the same error on the device."""
     a = torch.tensor([True, False])
-    for function in (lambda t: t - t, lambda t: -t, lambda t: t - True, lambda t: 1 - t, lambda t: t.float() - t, lambda t: t.argmax()):
+    for function in (
+        lambda t: t - t,
+        lambda t: -t,
+        lambda t: t - True,
+        lambda t: 1 - t,
+        lambda t: t.float() - t,
+        lambda t: t.argmax(),
+    ):
         with pytest.raises(RuntimeError) as expected:
             function(a)
         with pytest.raises(RuntimeError) as actual:
@@ -195,7 +276,12 @@ def test_what_eager_refuses_of_bool_is_refused():
 def test_division_by_integer_zero_is_an_error():
     """Integer division by zero raises on the CPU; on the device it is an error as well, at the latest when it is read."""
     a, zero = torch.tensor([4, 5], dtype=I32), torch.tensor([2, 0], dtype=I32)
-    for function in (torch.floor_divide, torch.remainder, torch.fmod, lambda a, b: torch.div(a, b, rounding_mode="trunc")):
+    for function in (
+        torch.floor_divide,
+        torch.remainder,
+        torch.fmod,
+        lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+    ):
         with pytest.raises(RuntimeError):
             function(a, zero)
         with pytest.raises(RuntimeError, match="(?i)division|zero"):
@@ -212,7 +298,11 @@ def test_integer_reductions_widen(dtype):
         [
             case("sums", lambda x: (x.sum(), x.sum(0), x.sum(1), x.sum(-1, keepdim=True), x.cumsum(1), x.cumsum(0)), x),
             case("products", lambda x: (x.prod(), x.prod(0), x.prod(1), x.cumprod(0), x.cumprod(1)), x),
-            case("same dtype", lambda x: (x.sum(dtype=dtype), x.sum(1, dtype=dtype), x.cumsum(0, dtype=dtype), x.prod(0, dtype=dtype)), x),
+            case(
+                "same dtype",
+                lambda x: (x.sum(dtype=dtype), x.sum(1, dtype=dtype), x.cumsum(0, dtype=dtype), x.prod(0, dtype=dtype)),
+                x,
+            ),
             case("as int32", lambda x: (x.sum(1, dtype=I32), x.cumsum(1, dtype=I32), x.prod(0, dtype=I32)), x),
             case("as float", lambda x: (x.sum(1, dtype=F32), x.mean(1, dtype=F32)), x.to(I16).to(dtype), rtol=1e-5),
             case("extremes", lambda x: (x.amax(0), x.amin(1), x.max(), x.min(), x.max(1), x.min(0), x.aminmax()), x),
@@ -247,9 +337,18 @@ def test_integers_through_movement(dtype):
         [
             case("cat", lambda x, y: (torch.cat([x, y]), torch.cat([x, y], 1), torch.stack([x, y], -1)), x, y),
             case("flip", lambda x: (x.flip(0), x.flip(1), x.roll(1, 1), x.T.contiguous(), x.repeat(2, 3)), x),
-            case("pad", lambda x: (torch.nn.functional.pad(x, (1, 2), value=5), torch.nn.functional.pad(x, (0, 0, 1, 1))), x),
+            case(
+                "pad",
+                lambda x: (torch.nn.functional.pad(x, (1, 2), value=5), torch.nn.functional.pad(x, (0, 0, 1, 1))),
+                x,
+            ),
             case("triangle", lambda x: (x.tril(), x.triu(1), x.tril(-1)), x),
-            case("scatter", lambda x, y: (torch.slice_scatter(x, y[:, :1], 1, 1, 2), torch.select_scatter(x, y[0], 0, 1)), x, y),
+            case(
+                "scatter",
+                lambda x, y: (torch.slice_scatter(x, y[:, :1], 1, 1, 2), torch.select_scatter(x, y[0], 0, 1)),
+                x,
+                y,
+            ),
             case("where", lambda x, y: torch.where(y > 5, x, y), x, y),
             case("full", lambda x: torch.full_like(x, torch.iinfo(dtype).max) - x, x),
         ]

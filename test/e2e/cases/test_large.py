@@ -45,7 +45,9 @@ def test_scans_of_long_rows():
 
 def test_float_scans_of_long_rows():
     x = torch.randn(100000)
-    got = torch.compile(lambda x: (x.cumsum(0), (1 + x * 1e-3).cumprod(0)), backend="neuron", fullgraph=True)(x.to("neuron"))
+    got = torch.compile(lambda x: (x.cumsum(0), (1 + x * 1e-3).cumprod(0)), backend="neuron", fullgraph=True)(
+        x.to("neuron")
+    )
     for actual, expected in zip(got, (x.double().cumsum(0), (1 + x.double() * 1e-3).cumprod(0)), strict=True):
         torch.testing.assert_close(actual.cpu().double(), expected, rtol=1e-4, atol=1e-3)
 

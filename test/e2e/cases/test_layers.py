@@ -119,7 +119,9 @@ def test_results_with_strides_of_the_caller():
 
 def test_operands_with_strides():
     check(chain, torch.randn(SIZE, 5).t(), [weight.t() for weight in weights(5)])
-    check(chain, torch.randn(5, SIZE), [weight if number % 2 else weight.t() for number, weight in enumerate(weights(6))])
+    check(
+        chain, torch.randn(5, SIZE), [weight if number % 2 else weight.t() for number, weight in enumerate(weights(6))]
+    )
     check(chain, torch.randn(5, SIZE), [weight[:, ::2] for weight in weights(5, SIZE, 2 * SIZE)])
 
 
@@ -359,7 +361,9 @@ def test_gradients():
     got.square().sum().backward()
     torch.testing.assert_close(mine.grad.cpu(), x.grad, rtol=1e-3, atol=1e-3)
     for (name, actual), expected in zip(device.named_parameters(), host.parameters(), strict=True):
-        torch.testing.assert_close(actual.grad.cpu(), expected.grad, rtol=1e-3, atol=1e-3, msg=lambda text, of=name: f"{of}: {text}")
+        torch.testing.assert_close(
+            actual.grad.cpu(), expected.grad, rtol=1e-3, atol=1e-3, msg=lambda text, of=name: f"{of}: {text}"
+        )
 
 
 def test_each_layer_drops_other_elements():

@@ -10,7 +10,7 @@ import copy
 import pytest
 import torch
 import torch.nn as nn
-from checking import ALL_DTYPES, BF16, BOOL, F32, I32, I64, case, check, check_all, compile, moved, sample
+from checking import ALL_DTYPES, BF16, F32, I64, case, check, check_all, compile, moved, sample
 
 IDS = {"ids": lambda value: str(value).removeprefix("torch.")}
 
@@ -71,7 +71,9 @@ def test_write_into_argument(name):
         + [
             # A compiled write makes a new value, whose strides may be those of the operator's functional form.
             case("strided", lambda t, u: function(t[::2, 1::2], u), wide, y, rtol=1e-5, atol=1e-5, strides=False),
-            case("transposed", lambda t, u: function(t.T, u), sample(F32, 6, 4), y, rtol=1e-5, atol=1e-5, strides=False),
+            case(
+                "transposed", lambda t, u: function(t.T, u), sample(F32, 6, 4), y, rtol=1e-5, atol=1e-5, strides=False
+            ),
         ]
         * (name != "reshaped")
     )
@@ -135,7 +137,12 @@ def test_arguments_that_alias_each_other():
         a.add_(1)
         return b * 2
 
-    for views in (lambda t: (t, t), lambda t: (t[:3], t[2:]), lambda t: (t[1:], t), lambda t: (t.view(5), t.view(1, 5))):
+    for views in (
+        lambda t: (t, t),
+        lambda t: (t[:3], t[2:]),
+        lambda t: (t[1:], t),
+        lambda t: (t.view(5), t.view(1, 5)),
+    ):
         host, device = torch.arange(5.0), torch.arange(5.0).to("neuron")
         with torch.no_grad():
             want = function(*views(host))
@@ -190,7 +197,11 @@ def test_mutation_by_a_custom_operator():
 
 def test_write_to_expanded_tensor():
     """Eager refuses in-place arithmetic on a tensor that repeats elements: so does the device (pytorch/pytorch#152425)."""
-    for function in (lambda t: t.expand(3, 4).add_(1), lambda t: t.expand(3, 4).mul_(2), lambda t: t.expand(3, 4).copy_(t * 2 + torch.zeros(3, 4, device=t.device))):
+    for function in (
+        lambda t: t.expand(3, 4).add_(1),
+        lambda t: t.expand(3, 4).mul_(2),
+        lambda t: t.expand(3, 4).copy_(t * 2 + torch.zeros(3, 4, device=t.device)),
+    ):
         with pytest.raises(RuntimeError) as expected:
             function(torch.ones(4))
         with pytest.raises(RuntimeError) as actual:
@@ -199,7 +210,7 @@ def test_write_to_expanded_tensor():
 
 
 def test_write_to_one_column_of_expanded_tensor():
-    """One column of a row-expanded tensor has no repeats, so a write is legal and changes the source (pytorch/pytorch#152425)."""
+    """A column of a row-expanded tensor has no repeats: a write is legal and changes the source (pytorch/pytorch#152425)."""
 
     def function(s):
         row = s[:, None].expand(-1, 3)
@@ -224,7 +235,12 @@ def test_results_into_given_tensors(name):
     function = functions[name]
     x = sample(F32, 4, 5)
     shape = function(x, torch.empty(0)).shape
-    for make in (lambda: torch.empty(0), lambda: torch.zeros(shape), lambda: torch.zeros(*shape[:-1], shape[-1] * 2)[..., ::2], lambda: torch.zeros(shape[::-1]).T if len(shape) == 2 else torch.zeros(shape)):
+    for make in (
+        lambda: torch.empty(0),
+        lambda: torch.zeros(shape),
+        lambda: torch.zeros(*shape[:-1], shape[-1] * 2)[..., ::2],
+        lambda: torch.zeros(shape[::-1]).T if len(shape) == 2 else torch.zeros(shape),
+    ):
         host = make()
         device = moved(host, "neuron")
         function(x, host)
@@ -246,7 +262,11 @@ def test_results_into_given_tensors(name):
 
 def test_optimizers_step_like_on_the_cpu():
     """SGD with momentum, Adam and AdamW, eager and compiled."""
-    for factory in (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01), lambda p: torch.optim.Adam(p, lr=0.05), lambda p: torch.optim.AdamW(p, lr=0.05)):
+    for factory in (
+        lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01),
+        lambda p: torch.optim.Adam(p, lr=0.05),
+        lambda p: torch.optim.AdamW(p, lr=0.05),
+    ):
         for compiled in (False, True):
             torch.manual_seed(0)
             host = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 2))

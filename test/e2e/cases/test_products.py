@@ -13,8 +13,16 @@ from checking import BF16, F16, F32, case, check_all, check_gradients, compile, 
 # Of the largest value: sums of up to some thousand products in f32, rounded once.
 TOLERANCES = {F32: 2e-5, BF16: 2e-2, F16: 3e-3}
 #: Rows, depth, columns: one, less than a tile, whole tiles, several blocks and chunks with something left of each.
-SIZES = ((1, 1, 1), (4, 8, 5), (128, 128, 128), (300, 257, 700), (1, 512, 1000), (129, 3000, 65), (1030, 640, 130),
-         (40, 2600, 1100))
+SIZES = (
+    (1, 1, 1),
+    (4, 8, 5),
+    (128, 128, 128),
+    (300, 257, 700),
+    (1, 512, 1000),
+    (129, 3000, 65),
+    (1030, 640, 130),
+    (40, 2600, 1100),
+)
 
 
 def products(dtype, *cases_of):
@@ -113,7 +121,16 @@ def test_attention(dtype):
 
 @pytest.mark.parametrize(
     "name",
-    ("plain", "causal", "groups", "by position", "causal, more keys", "causal, more queries", "float mask", "deep heads"),
+    (
+        "plain",
+        "causal",
+        "groups",
+        "by position",
+        "causal, more keys",
+        "causal, more queries",
+        "float mask",
+        "deep heads",
+    ),
 )
 def test_gradients_of_attention(name):
     found = {c.label: c for c in attention_cases(F32)}[name]

@@ -27,7 +27,9 @@ def test_every_pair_of_dtypes(dtype):
     """Promotion of two tensors with dimensions, in either order."""
     # Another quarter of the pairs for each dtype.
     first = ALL_DTYPES.index(dtype)
-    check_sweep([case(str(other), operations, small(dtype), small(other)) for other in ALL_DTYPES[first:] + ALL_DTYPES[:first]])
+    check_sweep(
+        [case(str(other), operations, small(dtype), small(other)) for other in ALL_DTYPES[first:] + ALL_DTYPES[:first]]
+    )
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES, **IDS)
@@ -47,12 +49,23 @@ def test_numbers(number):
     """A number counts only by its category and takes the default dtype."""
 
     def with_number(a):
-        results = [a + number, number + a, a * number, a / 4 * number, a == number, a < number, number < a, torch.where(a > 1, a, number)]
+        results = [
+            a + number,
+            number + a,
+            a * number,
+            a / 4 * number,
+            a == number,
+            a < number,
+            number < a,
+            torch.where(a > 1, a, number),
+        ]
         if not (isinstance(number, bool) or a.dtype == BOOL):
             results += [a - number, number - a]
         return results
 
-    check_sweep([case(str(dtype), with_number, small(dtype)) for dtype in ALL_DTYPES if not (dtype == U8 and number == -2)])
+    check_sweep(
+        [case(str(dtype), with_number, small(dtype)) for dtype in ALL_DTYPES if not (dtype == U8 and number == -2)]
+    )
 
 
 @pytest.mark.parametrize("dtype", (BF16, F16), **IDS)
@@ -71,8 +84,12 @@ def test_inexact_numbers_with_sixteen_bits(dtype):
             case("add", lambda x, z: (x + number, number + x, x + z, z + x), x, zero_dim, **exact),
             case("sub", lambda x, z: (x - number, number - x, x - z, z - x), x, zero_dim, **exact),
             case("floor", lambda x, z: (x // number, number // x, x // z, z // x), x, zero_dim, **exact),
-            case("remainder", lambda x, z: (x % number, number % x, torch.fmod(x, number), x % z), x, zero_dim, **exact),
-            case("alpha", lambda x, y: (torch.add(x, y, alpha=number), torch.sub(x, y, alpha=1.3)), x, x.flip(0), **exact),
+            case(
+                "remainder", lambda x, z: (x % number, number % x, torch.fmod(x, number), x % z), x, zero_dim, **exact
+            ),
+            case(
+                "alpha", lambda x, y: (torch.add(x, y, alpha=number), torch.sub(x, y, alpha=1.3)), x, x.flip(0), **exact
+            ),
             case("compare", lambda x, z: (x < number, x == number, x >= z, z > x), x, zero_dim),
             case("clamp", lambda x, z: (x.clamp(0.3, number), x.clamp_min(z)), x, zero_dim, **exact),
             case("where", lambda x, z: (torch.where(x > 2, x, number), torch.where(x > 2, z, x)), x, zero_dim, **exact),
@@ -116,7 +133,12 @@ def test_mixed_operands_of_cat_stack_and_where():
     """cat and stack promote like arithmetic does."""
     check_sweep(
         [
-            case(f"{a} {b}", lambda x, y: (torch.cat([x, y]), torch.stack([x, y]), torch.where(x > y, x, y)), small(a), small(b))
+            case(
+                f"{a} {b}",
+                lambda x, y: (torch.cat([x, y]), torch.stack([x, y]), torch.where(x > y, x, y)),
+                small(a),
+                small(b),
+            )
             for a, b in itertools.product(ALL_DTYPES, repeat=2)
             if a != b
         ]
@@ -125,6 +147,21 @@ def test_mixed_operands_of_cat_stack_and_where():
 
 def test_reductions_and_functions_choose_their_dtype():
     """sum of int8 is int64, of bf16 bf16; mean and std of floats keep the dtype; float functions of integers are f32."""
-    cases = [case(str(dtype), lambda x: (x.sum(), x.prod(), x.any(), x.amax(), x.exp(), x.cumsum(0), x.max(0)), small(dtype).clamp_max(3) if dtype != BOOL else small(dtype)) for dtype in (*INTEGERS, BOOL)]
-    cases += [case(str(dtype), lambda x: (x.sum(), x.mean(), x.std(), x.var(), x.norm(), x.softmax(0), x.logsumexp(0)), small(dtype), rtol=1e-2) for dtype in FLOATS]
+    cases = [
+        case(
+            str(dtype),
+            lambda x: (x.sum(), x.prod(), x.any(), x.amax(), x.exp(), x.cumsum(0), x.max(0)),
+            small(dtype).clamp_max(3) if dtype != BOOL else small(dtype),
+        )
+        for dtype in (*INTEGERS, BOOL)
+    ]
+    cases += [
+        case(
+            str(dtype),
+            lambda x: (x.sum(), x.mean(), x.std(), x.var(), x.norm(), x.softmax(0), x.logsumexp(0)),
+            small(dtype),
+            rtol=1e-2,
+        )
+        for dtype in FLOATS
+    ]
     check_all(cases)

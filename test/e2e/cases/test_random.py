@@ -43,7 +43,23 @@ def test_seed_decides_the_draw(name):
 def test_all_bits_of_the_seed_count():
     """Neighbouring seeds, and seeds that differ above 32 bits, give different streams (aws-neuron/aws-neuron-sdk#724)."""
     run = compile(lambda: torch.rand(64, device="neuron"))
-    seeds = [0, 1, 2, 10, 11, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**32 + 10, 10 * 2**32, 11 * 2**32 - 1, 2**63 - 1, -1, -10]
+    seeds = [
+        0,
+        1,
+        2,
+        10,
+        11,
+        2**31,
+        2**32 - 1,
+        2**32,
+        2**32 + 1,
+        2**32 + 10,
+        10 * 2**32,
+        11 * 2**32 - 1,
+        2**63 - 1,
+        -1,
+        -10,
+    ]
     draws = []
     for seed in seeds:
         torch.manual_seed(seed)
@@ -56,7 +72,16 @@ def test_all_bits_of_the_seed_count():
 
 def test_draws_of_one_graph_differ():
     """Several draws of one graph, equal in shape, are independent; so are the words of one draw."""
-    a, b, c = (t.cpu() for t in compile(lambda: (torch.rand(300, device="neuron"), torch.rand(300, device="neuron"), torch.randn(300, device="neuron")))())
+    a, b, c = (
+        t.cpu()
+        for t in compile(
+            lambda: (
+                torch.rand(300, device="neuron"),
+                torch.rand(300, device="neuron"),
+                torch.randn(300, device="neuron"),
+            )
+        )()
+    )
     assert (a == b).sum() <= 1 and len(a.unique()) > 295
     for t in (torch.rand(130, 70, device="neuron"), torch.randn(3, 2000, device="neuron")):
         assert len(t.cpu().unique()) > 0.99 * t.numel()

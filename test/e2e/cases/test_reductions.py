@@ -9,7 +9,23 @@ import itertools
 
 import pytest
 import torch
-from checking import BF16, BOOL, F16, F32, FLOATS, I32, I64, INTEGERS, case, check, check_all, check_sweep, inf, nan, sample
+from checking import (
+    BF16,
+    BOOL,
+    F16,
+    F32,
+    FLOATS,
+    I32,
+    I64,
+    INTEGERS,
+    case,
+    check,
+    check_all,
+    check_sweep,
+    inf,
+    nan,
+    sample,
+)
 
 IDS = {"ids": lambda value: str(value).removeprefix("torch.")}
 # The order of a sum.
@@ -40,14 +56,16 @@ def test_every_set_of_dimensions(name):
     """Any set of the dimensions of rank 4, kept or dropped, in any of the float dtypes."""
     x = sample(F32, 3, 4, 2, 5)
     cases = []
+    function = FLOAT_REDUCTIONS[name]
     for size in range(1, 5):
         for dims in itertools.combinations(range(4), size):
             keepdim = sum(dims) % 2 == 0
-            function = FLOAT_REDUCTIONS[name]
             cases.append(case(f"{dims} {keepdim}", lambda x, d=dims, k=keepdim: function(x, d, k), x, **SUM))
     cases.append(case("negative", lambda x: FLOAT_REDUCTIONS[name](x, (-1, 0), True), x, **SUM))
     for dtype in (BF16, F16):
-        cases.append(case(f"{dtype}", lambda x: FLOAT_REDUCTIONS[name](x, (1, 3), False), x.to(dtype), rtol=1e-2, atol=1e-2))
+        cases.append(
+            case(f"{dtype}", lambda x: FLOAT_REDUCTIONS[name](x, (1, 3), False), x.to(dtype), rtol=1e-2, atol=1e-2)
+        )
     check_sweep(cases)
 
 
@@ -60,7 +78,12 @@ def test_number_of_rows_does_not_matter(rows):
     check_all(
         [
             case("halves", lambda t: (t.mean(-1, keepdim=True), t.sum(0), t.mean(), t.sum(-1)), x),
-            case("random", lambda t: (t.mean(-1), t.sum(0), t.amax(0), t.amin(1), t.var(0), t.argmax(0), t.argmin(1)), y, **SUM),
+            case(
+                "random",
+                lambda t: (t.mean(-1), t.sum(0), t.amax(0), t.amin(1), t.var(0), t.argmax(0), t.argmin(1)),
+                y,
+                **SUM,
+            ),
             case("middle", lambda t: t.reshape(rows, 3, 11).sum(1), y, **SUM),
         ]
     )
@@ -136,7 +159,13 @@ def test_nan_in_reductions(dtype):
         [
             case("extremes", lambda t: (t.amax(1), t.amin(1), t.amax(), t.amin(0), t.aminmax()), x),
             case("indices", lambda t: (t.argmax(1), t.argmin(1), t.argmax(), t.argmin(0), t.max(1), t.min(0)), x),
-            case("sums", lambda t: (t.sum(1), t.mean(1), t.sum(0), t.nansum(1), t.prod(1)), x, rtol=options["rtol"], atol=0.2),
+            case(
+                "sums",
+                lambda t: (t.sum(1), t.mean(1), t.sum(0), t.nansum(1), t.prod(1)),
+                x,
+                rtol=options["rtol"],
+                atol=0.2,
+            ),
             case("moments", lambda t: (t.var(1), t.std(0), t.norm(dim=1), t.norm(p=inf, dim=1)), x, **options),
             case("logsumexp", lambda t: (t.logsumexp(1), t.softmax(1), t.log_softmax(1)), x, **options),
             case("logic", lambda t: (t.any(1), t.all(1), t.isnan().any(), t.count_nonzero(1)), x),
@@ -152,7 +181,12 @@ def test_infinite_and_zero_extremes():
             case("extremes", lambda t: (t.amax(1), t.amin(1), t.argmax(1), t.argmin(1)), x, signed_zero=False),
             case("logsumexp", lambda t: (t.logsumexp(1), t.logsumexp(0)), x, **SUM),
             case("sums", lambda t: (t.sum(1), t.sum(0), t.prod(1)), x[1:3], signed_zero=False),
-            case("single", lambda t: (t.amax(0), t.sum(0), t.var(0), t.var(0, correction=0), t.mean(0)), x[3:], signed_zero=False),
+            case(
+                "single",
+                lambda t: (t.amax(0), t.sum(0), t.var(0), t.var(0, correction=0), t.mean(0)),
+                x[3:],
+                signed_zero=False,
+            ),
         ]
     )
 
@@ -164,7 +198,17 @@ def test_empty_reductions(shape, dim):
     check_all(
         [
             case("sums", lambda t: (t.sum(dim), t.prod(dim), t.sum(), t.prod(), t.nansum(dim), t.norm(dim=dim)), x),
-            case("means", lambda t: (t.mean(dim), t.mean(), t.var(dim), t.std(dim), t.var_mean(dim) if hasattr(t, "var_mean") else t.var(dim)), x),
+            case(
+                "means",
+                lambda t: (
+                    t.mean(dim),
+                    t.mean(),
+                    t.var(dim),
+                    t.std(dim),
+                    t.var_mean(dim) if hasattr(t, "var_mean") else t.var(dim),
+                ),
+                x,
+            ),
             case("logic", lambda t: (t.any(dim), t.all(dim), t.any(), t.all(), t.count_nonzero()), x),
             case("logsumexp", lambda t: t.logsumexp(dim), x),
             case("integers", lambda t: (t.sum(dim), t.prod(dim), t.any(dim), t.all(dim)), x.to(I64)),
@@ -183,8 +227,34 @@ def test_rank_zero():
     """A tensor of rank 0 has one dimension to reduce, or none."""
     cases = []
     for x in (torch.tensor(2.5), torch.tensor(-3), torch.tensor(0.0)):
-        cases.append(case(f"{x.dtype}", lambda t: (t.sum(), t.sum(0), t.prod(), t.amax(), t.amin(-1), t.argmax(), t.argmin(0), t.any(), t.all(0), t.max(0), t.min(-1), t.cumsum(0), t.cumprod(-1)), x))
-    cases.append(case("float", lambda t: (t.mean(), t.norm(), t.logsumexp(0), t.softmax(0), t.log_softmax(-1), t.var(correction=0)), torch.tensor(2.5)))
+        cases.append(
+            case(
+                f"{x.dtype}",
+                lambda t: (
+                    t.sum(),
+                    t.sum(0),
+                    t.prod(),
+                    t.amax(),
+                    t.amin(-1),
+                    t.argmax(),
+                    t.argmin(0),
+                    t.any(),
+                    t.all(0),
+                    t.max(0),
+                    t.min(-1),
+                    t.cumsum(0),
+                    t.cumprod(-1),
+                ),
+                x,
+            )
+        )
+    cases.append(
+        case(
+            "float",
+            lambda t: (t.mean(), t.norm(), t.logsumexp(0), t.softmax(0), t.log_softmax(-1), t.var(correction=0)),
+            torch.tensor(2.5),
+        )
+    )
     check_all(cases)
 
 
@@ -194,8 +264,15 @@ def test_moments():
     options = {"rtol": 1e-4, "atol": 1e-5}
     check_all(
         [
-            case("corrections", lambda t: tuple(t.var(1, correction=c) for c in (0, 1, 2, 0.5, 49, 50, 60)), x, **options),
-            case("std", lambda t: (t.std(), t.std(0), t.std(1, keepdim=True), torch.std_mean(t, 1), torch.var_mean(t, 0)), x, **options),
+            case(
+                "corrections", lambda t: tuple(t.var(1, correction=c) for c in (0, 1, 2, 0.5, 49, 50, 60)), x, **options
+            ),
+            case(
+                "std",
+                lambda t: (t.std(), t.std(0), t.std(1, keepdim=True), torch.std_mean(t, 1), torch.var_mean(t, 0)),
+                x,
+                **options,
+            ),
             case("unbiased", lambda t: (t.var(1, unbiased=False), t.std(unbiased=True), t.var((0, 1))), x, **options),
             case("offset", lambda t: (t.var(1), t.std(0)), x * 30 + 100, rtol=1e-3, atol=1e-3),
             case("constant", lambda t: (t.var(1), t.std(1)), torch.full((3, 40), 0.1), atol=1e-12, rtol=0),
@@ -209,9 +286,31 @@ def test_norms_do_not_overflow_where_eager_does_not():
     x = torch.tensor([[1e15, -1e15, 1.0], [1e-15, 2e-15, 0.0], [3.0, 4.0, 0.0]])
     check_all(
         [
-            case("norms", lambda t: (t.norm(dim=1), t.norm(p=1, dim=1), t.norm(p=3, dim=1), t.norm(p=0.5, dim=1), t.norm(p=-1, dim=1)), x, rtol=1e-5, atol=0),
-            case("logsumexp", lambda t: t.logsumexp(1), torch.tensor([[1e4, 1e4 - 1], [-1e4, -1e4 - 1], [88.0, 89.0]]), rtol=1e-6),
-            case("f16", lambda t: (t.norm(dim=1), t.float().norm(dim=0)), torch.tensor([[300.0, 400.0], [1e-4, 2e-4]]).half(), rtol=1e-2),
+            case(
+                "norms",
+                lambda t: (
+                    t.norm(dim=1),
+                    t.norm(p=1, dim=1),
+                    t.norm(p=3, dim=1),
+                    t.norm(p=0.5, dim=1),
+                    t.norm(p=-1, dim=1),
+                ),
+                x,
+                rtol=1e-5,
+                atol=0,
+            ),
+            case(
+                "logsumexp",
+                lambda t: t.logsumexp(1),
+                torch.tensor([[1e4, 1e4 - 1], [-1e4, -1e4 - 1], [88.0, 89.0]]),
+                rtol=1e-6,
+            ),
+            case(
+                "f16",
+                lambda t: (t.norm(dim=1), t.float().norm(dim=0)),
+                torch.tensor([[300.0, 400.0], [1e-4, 2e-4]]).half(),
+                rtol=1e-2,
+            ),
         ]
     )
 
@@ -231,7 +330,12 @@ def test_reduction_of_views():
     }
     check_all(
         [
-            case(name, lambda t, v=view: (v(t).sum(), v(t).sum(0), v(t).amax(-1), v(t).argmax(-1), v(t).mean(0)), x, **SUM)
+            case(
+                name,
+                lambda t, v=view: (v(t).sum(), v(t).sum(0), v(t).amax(-1), v(t).argmax(-1), v(t).mean(0)),
+                x,
+                **SUM,
+            )
             for name, view in views.items()
         ]
     )
@@ -243,7 +347,13 @@ def test_reduced_operands_broadcast():
     check_all(
         [
             case("mean", lambda x, y: x.mean(-1, keepdim=True) + torch.zeros_like(x) + y, x, y, **SUM),
-            case("two directions", lambda x, y: x.mean(-1, keepdim=True) + y.mean(1, keepdim=True) * torch.ones_like(x), x, y, **SUM),
+            case(
+                "two directions",
+                lambda x, y: x.mean(-1, keepdim=True) + y.mean(1, keepdim=True) * torch.ones_like(x),
+                x,
+                y,
+                **SUM,
+            ),
             case("chain", lambda x, y: (x - x.amax(-1, keepdim=True)) / y.abs().sum(-2, keepdim=True), x, y, **SUM),
             case("outer", lambda x, y: x.sum((0, 1))[None, :] * y.sum(-1).reshape(-1, 1), x, y, rtol=1e-4, atol=1e-4),
         ]
@@ -256,8 +366,16 @@ def test_products_and_logic(dtype):
     x = sample(dtype, 3, 5, 7)
     check_all(
         [
-            case("prod", lambda t: (t.prod(), t.prod(0), t.prod(1), t.prod(2, keepdim=True)), x % 3 if dtype == I64 else x, rtol=2e-2 if dtype != F32 else 1e-4, atol=1e-3),
-            case("logic", lambda t: (t.any(), t.all(), t.any(0), t.all(1), t.any((0, 2)), t.all((1, 2), keepdim=True)), x),
+            case(
+                "prod",
+                lambda t: (t.prod(), t.prod(0), t.prod(1), t.prod(2, keepdim=True)),
+                x % 3 if dtype == I64 else x,
+                rtol=2e-2 if dtype != F32 else 1e-4,
+                atol=1e-3,
+            ),
+            case(
+                "logic", lambda t: (t.any(), t.all(), t.any(0), t.all(1), t.any((0, 2)), t.all((1, 2), keepdim=True)), x
+            ),
             case("count", lambda t: (t.count_nonzero(), t.count_nonzero(1), t.count_nonzero((0, 2))), x),
             case("equality", lambda t: ((t == t[:1]).all(-1), (t != 0).sum(0), (t == 0).any()), x),
         ]

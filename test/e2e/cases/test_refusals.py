@@ -22,14 +22,22 @@ rows = torch.tensor([[3.0, 1.0, 3.0, float("nan"), 1.0], [0.0, -0.0, 5.0, 5.0, -
 OUT_OF_SCOPE = {
     # aws-neuron/aws-neuron-sdk#868
     # aws-neuron/aws-neuron-sdk#130
-    "adaptive_max_pool2d": (lambda t: F.adaptive_max_pool2d(t, (3, 2), return_indices=True), (image,), "adaptive_max_pool2d"),
+    "adaptive_max_pool2d": (
+        lambda t: F.adaptive_max_pool2d(t, (3, 2), return_indices=True),
+        (image,),
+        "adaptive_max_pool2d",
+    ),
     "adaptive_avg_pool2d": (lambda t: F.adaptive_avg_pool2d(t, (3, 2)), (image,), "adaptive_avg_pool2d"),
     "max_pool2d": (lambda t: F.max_pool2d(t, 2), (image,), "max_pool2d"),
     "avg_pool2d": (lambda t: F.avg_pool2d(t, 2), (image,), "avg_pool2d"),
     "median": (lambda t: t.median(), (rows[1],), "median"),
     "cummax": (lambda t: t.cummax(1), (rows,), "cummax"),
     "bucketize": (lambda t: torch.bucketize(t, torch.linspace(0, 5, 6, device=t.device)), (rows[1],), "bucketize"),
-    "grid_sample": (lambda t, g: F.grid_sample(t, g, align_corners=False), (image, torch.rand(1, 4, 4, 2)), "grid_sampler_2d"),
+    "grid_sample": (
+        lambda t, g: F.grid_sample(t, g, align_corners=False),
+        (image, torch.rand(1, 4, 4, 2)),
+        "grid_sampler_2d",
+    ),
     "fft": (lambda t: torch.fft.rfft(t).abs(), (rows[1],), "fft"),
 }
 
@@ -47,7 +55,9 @@ def test_compiled_graph_refuses_by_name(name):
     assert operator in error.op and error.op.startswith("aten."), error.op
     assert f'File "{__file__}", line {function.__code__.co_firstlineno}, in' in str(error), str(error)
     # The innermost frame may be PyTorch's own Python code.
-    assert any(frame[0] == __file__ and frame[1] == function.__code__.co_firstlineno for frame in error.frames), error.frames
+    assert any(frame[0] == __file__ and frame[1] == function.__code__.co_firstlineno for frame in error.frames), (
+        error.frames
+    )
 
 
 @pytest.mark.parametrize("name", OUT_OF_SCOPE)
@@ -64,7 +74,9 @@ def test_eager_runs_on_the_cpu(name):
         assert actual.device.type == "neuron"
         torch.testing.assert_close(actual.cpu(), expected, equal_nan=True, rtol=1e-5, atol=1e-5)
     assert torch_neuronx.get_fallback_ops()
-    messages = [str(item.message).split(" runs on the CPU")[0] for item in caught if "runs on the CPU" in str(item.message)]
+    messages = [
+        str(item.message).split(" runs on the CPU")[0] for item in caught if "runs on the CPU" in str(item.message)
+    ]
     assert len(messages) == len(set(messages))
 
 
@@ -86,7 +98,15 @@ def test_every_unsupported_operator_is_named():
         assert operator in str(failure.value)
 
 
-UNSUPPORTED_DTYPES = (torch.float64, torch.complex64, torch.complex128, torch.uint16, torch.uint32, torch.uint64, torch.complex32)
+UNSUPPORTED_DTYPES = (
+    torch.float64,
+    torch.complex64,
+    torch.complex128,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+    torch.complex32,
+)
 
 
 @pytest.mark.parametrize("dtype", UNSUPPORTED_DTYPES, ids=str)
@@ -144,7 +164,9 @@ def test_control_flow_is_refused_at_capture():
     with pytest.raises(Exception, match="while_loop"):
         compile(loop)(torch.tensor(0, device="neuron"), torch.ones(3, device="neuron"))
     with pytest.raises(Exception, match="cond"):
-        compile(lambda t: torch.cond(t.sum() > 0, lambda x: x + 1, lambda x: x - 1, (t,)))(torch.ones(3, device="neuron"))
+        compile(lambda t: torch.cond(t.sum() > 0, lambda x: x + 1, lambda x: x - 1, (t,)))(
+            torch.ones(3, device="neuron")
+        )
 
 
 def test_data_dependent_code():

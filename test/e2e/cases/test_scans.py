@@ -7,13 +7,31 @@ from __future__ import annotations
 
 import pytest
 import torch
-from checking import ALL_DTYPES, BF16, BOOL, F16, F32, FLOATS, I32, I64, INTEGERS, U8, case, check, check_all, check_gradients, inf, nan, sample
+from checking import (
+    BF16,
+    BOOL,
+    F16,
+    F32,
+    FLOATS,
+    I32,
+    I64,
+    INTEGERS,
+    case,
+    check,
+    check_all,
+    check_gradients,
+    inf,
+    nan,
+    sample,
+)
 
 IDS = {"ids": lambda value: str(value).removeprefix("torch.")}
 LOOSE = {F32: {"rtol": 1e-5, "atol": 1e-4}, BF16: {"rtol": 2e-2, "atol": 5e-2}, F16: {"rtol": 2e-3, "atol": 5e-3}}
 
 
-@pytest.mark.parametrize("shape", ((1,), (7,), (3000,), (5, 6), (130, 3), (3, 700), (2, 3, 4), (2, 1, 3, 2, 2)), ids=str)
+@pytest.mark.parametrize(
+    "shape", ((1,), (7,), (3000,), (5, 6), (130, 3), (3, 700), (2, 3, 4), (2, 1, 3, 2, 2)), ids=str
+)
 def test_every_dimension(shape):
     """Scans along each dimension, of views too."""
     x = sample(F32, *shape)
@@ -61,7 +79,9 @@ def test_integers_are_exact(dtype):
 @pytest.mark.parametrize("dtype", FLOATS, **IDS)
 def test_sixteen_bits_and_special_values(dtype):
     """NaN and infinities spread to what follows; 16-bit scans round each element once."""
-    x = torch.tensor([[1.0, 2.0, nan, 3.0], [1.0, inf, 2.0, -inf], [-0.0, 0.0, -0.0, 1.0], [0.0, 1.0, -1.0, inf]]).to(dtype)
+    x = torch.tensor([[1.0, 2.0, nan, 3.0], [1.0, inf, 2.0, -inf], [-0.0, 0.0, -0.0, 1.0], [0.0, 1.0, -1.0, inf]]).to(
+        dtype
+    )
     y = sample(dtype, 4, 60)
     check_all(
         [

@@ -24,7 +24,9 @@ def test_along_each_dimension(dtype):
             cases.append(case(f"{shape} {dim}", lambda t, d=dim: (t.softmax(d), F.softmin(t, d)), x, **LOOSE[dtype]))
             # Eager rounds the logarithm of the sum of a short last dimension to 16 bits before it subtracts it.
             wide = lambda t, d=dim: t.float().log_softmax(d).to(t.dtype)  # noqa: E731
-            cases.append(case(f"{shape} {dim} log", lambda t, d=dim: t.log_softmax(d), x, reference=wide, **LOOSE[dtype]))
+            cases.append(
+                case(f"{shape} {dim} log", lambda t, d=dim: t.log_softmax(d), x, reference=wide, **LOOSE[dtype])
+            )
     check_all(cases)
 
 
@@ -45,8 +47,15 @@ def test_masks_of_attention(dtype):
             case("-inf everywhere", lambda q: q.masked_fill(torch.ones_like(q, dtype=torch.bool), -inf).softmax(-1), q),
             case("-inf rows", lambda s, k: s.masked_fill(~k, -inf).softmax(-1), scores, keep, **LOOSE[dtype]),
             case("-inf rows, log", lambda s, k: s.masked_fill(~k, -inf).log_softmax(-1), scores, keep, **LOOSE[dtype]),
-            case("where", lambda s, k: torch.where(k, s, -inf).softmax(-1).nan_to_num(0.0), scores, keep, **LOOSE[dtype]),
-            case("causal", lambda s: s.masked_fill(torch.ones(4, 4, device=s.device).triu(1).bool(), -inf).softmax(-1), scores, **LOOSE[dtype]),
+            case(
+                "where", lambda s, k: torch.where(k, s, -inf).softmax(-1).nan_to_num(0.0), scores, keep, **LOOSE[dtype]
+            ),
+            case(
+                "causal",
+                lambda s: s.masked_fill(torch.ones(4, 4, device=s.device).triu(1).bool(), -inf).softmax(-1),
+                scores,
+                **LOOSE[dtype],
+            ),
         ]
     )
 
@@ -57,7 +66,13 @@ def test_scale_of_the_argument(scale):
     x = sample(F32, 9, 65, scale=scale)
     check_all(
         [
-            case("softmax", lambda t: (t.softmax(-1), t.softmax(0), t.log_softmax(-1)), x, rtol=2e-5, atol=1e-6 * max(scale, 1)),
+            case(
+                "softmax",
+                lambda t: (t.softmax(-1), t.softmax(0), t.log_softmax(-1)),
+                x,
+                rtol=2e-5,
+                atol=1e-6 * max(scale, 1),
+            ),
             case("offset", lambda t: ((t + 1e4).softmax(-1), (t - 1e4).log_softmax(-1)), x, rtol=1e-4, atol=1e-3),
             case("one outlier", lambda t: torch.cat([t, t[:, :1] * 0 + 500], 1).softmax(-1), x, rtol=2e-5, atol=1e-6),
         ]
@@ -82,7 +97,12 @@ def test_dtype_argument():
     """softmax(dtype=float32) of 16-bit data widens first."""
     for dtype in (BF16, F16):
         x = sample(dtype, 3, 50, scale=5.0)
-        check(lambda t: (t.softmax(-1, dtype=F32), t.log_softmax(-1, dtype=F32), t.float().softmax(-1).to(t.dtype)), x, rtol=1e-2 if dtype == BF16 else 2e-3, atol=1e-5)
+        check(
+            lambda t: (t.softmax(-1, dtype=F32), t.log_softmax(-1, dtype=F32), t.float().softmax(-1).to(t.dtype)),
+            x,
+            rtol=1e-2 if dtype == BF16 else 2e-3,
+            atol=1e-5,
+        )
 
 
 def test_results_do_not_depend_on_the_batch():
@@ -104,8 +124,26 @@ def test_layer_norm_returns_all_results():
     cases = []
     for shape, normalized in (((2, 3, 5), [5]), ((2, 3, 5), [3, 5]), ((4, 130), [130]), ((200, 7), [7])):
         x, w, b = sample(F32, *shape) * 3 + 1, sample(F32, *normalized), sample(F32, *normalized)
-        cases.append(case(f"{shape} {normalized}", lambda t, n=normalized: torch.native_layer_norm(t, n, None, None, 1e-5), x, rtol=1e-4, atol=1e-5))
-        cases.append(case(f"{shape} {normalized} affine", lambda t, w, b, n=normalized: torch.native_layer_norm(t, n, w, b, 1e-5), x, w, b, rtol=1e-4, atol=1e-5))
+        cases.append(
+            case(
+                f"{shape} {normalized}",
+                lambda t, n=normalized: torch.native_layer_norm(t, n, None, None, 1e-5),
+                x,
+                rtol=1e-4,
+                atol=1e-5,
+            )
+        )
+        cases.append(
+            case(
+                f"{shape} {normalized} affine",
+                lambda t, w, b, n=normalized: torch.native_layer_norm(t, n, w, b, 1e-5),
+                x,
+                w,
+                b,
+                rtol=1e-4,
+                atol=1e-5,
+            )
+        )
     check_all(cases)
 
 
@@ -120,7 +158,16 @@ def test_norms_of_images():
             case("group", lambda t, w, b: F.group_norm(t, 3, w, b), x, w, b, **options),
             case("one group", lambda t: F.group_norm(t, 1), x, **options),
             case("batch", lambda t, m, v, w, b: F.batch_norm(t, m, v, w, b), x, mean, var, w, b, **options),
-            case("batch, training", lambda t, m, v, w, b: F.batch_norm(t, m, v, w, b, training=True, momentum=0.3), x, mean, var, w, b, **options),
+            case(
+                "batch, training",
+                lambda t, m, v, w, b: F.batch_norm(t, m, v, w, b, training=True, momentum=0.3),
+                x,
+                mean,
+                var,
+                w,
+                b,
+                **options,
+            ),
             case("rms", lambda t, w: F.rms_norm(t, (5,), w[:5]), x, w, **options),
             case("normalize", lambda t: (F.normalize(t), F.normalize(t, dim=-1, p=1)), x, **options),
             case("layer", lambda t: F.layer_norm(t, (4, 5)), x, **options),
@@ -135,7 +182,14 @@ def test_instance_norm(how):
     options = {"rtol": 1e-3, "atol": 1e-3}
     check_all(
         [
-            case("affine", lambda t, w, b: F.instance_norm(t, weight=w, bias=b), x, torch.randn(6), torch.randn(6), **options),
+            case(
+                "affine",
+                lambda t, w, b: F.instance_norm(t, weight=w, bias=b),
+                x,
+                torch.randn(6),
+                torch.randn(6),
+                **options,
+            ),
             case("tiny", lambda t: F.instance_norm(t[:, :, :1, :2]), x, **options),
         ],
         eager=how == "eager",
@@ -161,7 +215,34 @@ def test_losses():
             cases.append(case(f"{name} {reduction}", function, logits, labels, weight, rtol=1e-5, atol=1e-5))
             cases.append(case(f"{name} {reduction} ignored", function, logits, ignored, weight, rtol=1e-5, atol=1e-5))
         for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"):
-            cases.append(case(f"{name} {reduction}", lambda a, b, n=name, r=reduction: getattr(F, n)(a, b, reduction=r), a, b, rtol=1e-5, atol=1e-5))
-        cases.append(case(f"bce {reduction}", lambda a, b, r=reduction: F.binary_cross_entropy_with_logits(a, b.sigmoid(), reduction=r), a, b, rtol=1e-5, atol=1e-5))
-        cases.append(case(f"kl {reduction}", lambda a, b, r=reduction: F.kl_div(a.log_softmax(1), b.softmax(1), reduction=r), a, b, rtol=1e-5, atol=1e-5))
+            cases.append(
+                case(
+                    f"{name} {reduction}",
+                    lambda a, b, n=name, r=reduction: getattr(F, n)(a, b, reduction=r),
+                    a,
+                    b,
+                    rtol=1e-5,
+                    atol=1e-5,
+                )
+            )
+        cases.append(
+            case(
+                f"bce {reduction}",
+                lambda a, b, r=reduction: F.binary_cross_entropy_with_logits(a, b.sigmoid(), reduction=r),
+                a,
+                b,
+                rtol=1e-5,
+                atol=1e-5,
+            )
+        )
+        cases.append(
+            case(
+                f"kl {reduction}",
+                lambda a, b, r=reduction: F.kl_div(a.log_softmax(1), b.softmax(1), reduction=r),
+                a,
+                b,
+                rtol=1e-5,
+                atol=1e-5,
+            )
+        )
     check_all(cases)

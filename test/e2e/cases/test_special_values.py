@@ -8,14 +8,15 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from checking import BF16, F16, F32, FLOATS, case, check, check_all, edge_pairs, edges, inf, nan
+from checking import F16, F32, FLOATS, case, check, check_all, edge_pairs, edges, inf, nan
 
 IDS = {"ids": lambda value: str(value).removeprefix("torch.")}
 
 # Operators with one right result per value of f32 (or a few last places of it).
 ELEMENTWISE = {
     name: getattr(torch, name)
-    for name in """abs neg sign sgn floor ceil round trunc frac relu square sqrt rsqrt reciprocal isnan isinf isfinite isposinf isneginf
+    for name in """abs neg sign sgn floor ceil round trunc frac relu square sqrt rsqrt reciprocal isnan isinf
+        isfinite isposinf isneginf
     signbit nan_to_num logical_not positive exp exp2 expm1 log log2 log10 log1p sigmoid tanh erf erfc sin cos atan asinh acosh
     sinh cosh asin acos atanh angle deg2rad rad2deg""".split()
 } | {
@@ -39,7 +40,6 @@ ELEMENTWISE = {
     "threshold": lambda x: F.threshold(x, 0.5, -3.0),
     "mish": F.mish,
 }
-
 
 
 # Eager's own kernels give this zero either sign, by the position in the vector.
@@ -77,7 +77,8 @@ def test_order_of_nan_and_zeros(name):
 
 
 ARITHMETIC = {
-    name: getattr(torch, name) for name in "add sub mul div remainder fmod hypot logaddexp logaddexp2 floor_divide".split()
+    name: getattr(torch, name)
+    for name in "add sub mul div remainder fmod hypot logaddexp logaddexp2 floor_divide".split()
 } | {
     "div_floor": lambda a, b: torch.div(a, b, rounding_mode="floor"),
     "div_trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
@@ -171,7 +172,7 @@ def test_arithmetic_is_not_simplified_away():
             case(f"{dtype} x * 1", lambda x: x * 1, x),
             case(f"{dtype} x * -1", lambda x: x * -1, x),
             case(f"{dtype} x * 2", lambda x: x * 2, x),
-            case(f"{dtype} -(-x)", lambda x: -(-x), x),
+            case(f"{dtype} -(-x)", lambda x: -(-x), x),  # noqa: B002
             case(f"{dtype} x / x", lambda x: x / x, x),
             case(f"{dtype} 0 / x", lambda x: 0 / x, x),
             case(f"{dtype} 1 / x", lambda x: 1 / x, x),
@@ -211,7 +212,14 @@ def test_powers():
         x, y = edge_pairs(dtype)
         cases.append(case(f"{dtype} tensors", torch.pow, x, y, rtol=2e-5 if dtype == F32 else None))
         for exponent in (2, 3, -1, -2, 0.5, -0.5, 1, 0, 4, 1.5, -3, 7, 0.25):
-            cases.append(case(f"{dtype} ** {exponent}", lambda x, e=exponent: x**e, edges(dtype), rtol=2e-5 if dtype == F32 else None))
+            cases.append(
+                case(
+                    f"{dtype} ** {exponent}",
+                    lambda x, e=exponent: x**e,
+                    edges(dtype),
+                    rtol=2e-5 if dtype == F32 else None,
+                )
+            )
         cases.append(case(f"{dtype} 2 ** x", lambda x: 2**x, edges(dtype)))
         cases.append(case(f"{dtype} -2 ** x", lambda x: torch.pow(-2.0, x), edges(dtype)))
     check_all(cases)
@@ -241,7 +249,9 @@ def test_halfway_cases_round_to_even():
     between = torch.cat([(brain << 16) + 0x8000, (brain << 16) + 0x7FFF, (brain << 16) + 0x8001]).view(F32)
     half = torch.arange(0x3F80, 0x3F80 + 64, dtype=torch.int32) << 13
     between_half = torch.cat([half + 0x1000, half + 0x0FFF, half + 0x1001]).view(F32)
-    limits = torch.tensor([65504.0, 65519.9, 65520.0, 65536.0, -65519.9, -65520.0, 3.3895e38, 3.4e38, -3.4e38, 2.98e-8, 2.9e-8, 8.9e-8])
+    limits = torch.tensor(
+        [65504.0, 65519.9, 65520.0, 65536.0, -65519.9, -65520.0, 3.3895e38, 3.4e38, -3.4e38, 2.98e-8, 2.9e-8, 8.9e-8]
+    )
     cases = [
         case("bf16", lambda x: (x.bfloat16(), (-x).bfloat16()), between),
         case("f16", lambda x: (x.half(), (-x).half()), between_half),
@@ -261,7 +271,9 @@ def test_float16_overflow():
     check_all(
         [
             case("sum", lambda x: (x + x, x * x, x - -x, x.exp(), x.square()), x),
-            case("reduce", lambda x: (x[:1].repeat(3).sum(), x[:1].repeat(3).mean(), x[:1].repeat(3).sum(dtype=F32)), x),
+            case(
+                "reduce", lambda x: (x[:1].repeat(3).sum(), x[:1].repeat(3).mean(), x[:1].repeat(3).sum(dtype=F32)), x
+            ),
             case("number", lambda x: (x * 2.0, x + 1e5, x * 1e5, x - 70000.0, x / 1e-5), x),
         ]
     )

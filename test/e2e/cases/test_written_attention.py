@@ -247,7 +247,11 @@ def cases_of(dtype):
         "scaled query and key": (scaled_both, square, True),
         "model library": (eager_model, (*wide, sample(dtype, BATCH, 1, 37, 150)), True),
         "model library, padding": (eager_model, (*square, padding(value=least, dtype=dtype)), True),
-        "model library, nothing seen": (eager_model, (*square, torch.full((BATCH, 1, 20, 20), -inf, dtype=dtype)), True),
+        "model library, nothing seen": (
+            eager_model,
+            (*square, torch.full((BATCH, 1, 20, 20), -inf, dtype=dtype)),
+            True,
+        ),
         "groups": (grouped, (*grouped_ones, sample(dtype, BATCH, 1, 20, 20)), True),
         "groups by view": (grouped_view, grouped_ones, True),
         "groups by repeat_interleave": (interleaved, grouped_ones, True),
@@ -264,7 +268,11 @@ def cases_of(dtype):
         "masked_fill -5": (filled(-5.0), (*square, some(empty_row=True)), True),
         "masked_fill, then scaled": (filled_then_scaled, (*square, some()), True),
         "where": (chosen, (*square, some(empty_row=True)), True),
-        "causal and padding": (causal_and_padding, (*square, padding(value=-inf if dtype == F16 else least, dtype=dtype)), True),
+        "causal and padding": (
+            causal_and_padding,
+            (*square, padding(value=-inf if dtype == F16 else least, dtype=dtype)),
+            True,
+        ),
         "fill, then bias": (fill_then_bias, (*square, sample(dtype, 20, 20)), False),
         "einsum": (einsum, square, True),
         "einsum by position": (einsum_by_position, wide, True),
@@ -282,7 +290,11 @@ def cases_of(dtype):
         "scaled weights": (weights_scaled, square, False),
         "gated weights": (gated, (*square, sample(dtype, BATCH, 1, 20, 20)), False),
         "deep heads": (plain, three(dtype, depth=300), False),
-        "least number twice": (least_twice, (*square, padding(value=-inf if dtype == F16 else -(2.0**100), dtype=dtype)), True),
+        "least number twice": (
+            least_twice,
+            (*square, padding(value=-inf if dtype == F16 else -(2.0**100), dtype=dtype)),
+            True,
+        ),
     }
 
 

@@ -14,8 +14,27 @@ import itertools
 import torch
 import torch._inductor.inductor_prims  # defines prims.fma, which Dynamo makes of addcmul
 from generators import (
-    BF16, BOOL, F16, F32, FLOAT_PAIRS, FLOATS, I8, I16, I32, I64, INT_PAIRS, INTS, MILD_EDGES, MIXED_PAIRS, PAIRS, SHAPES,
-    U8, each, fill, inf, layout, make, nan,
+    BF16,
+    BOOL,
+    F16,
+    F32,
+    FLOAT_PAIRS,
+    FLOATS,
+    I8,
+    I16,
+    I32,
+    I64,
+    INT_PAIRS,
+    INTS,
+    MILD_EDGES,
+    MIXED_PAIRS,
+    PAIRS,
+    SHAPES,
+    U8,
+    each,
+    inf,
+    make,
+    nan,
 )
 
 CASES: dict = {}
@@ -52,7 +71,8 @@ def unary(dtypes, *rest, shapes=SHAPES, **options):
 
 ANY = (*FLOATS, *INTS, BOOL)
 cases(*aten("abs neg sign sgn square positive floor ceil round trunc frac isnan isinf isposinf isneginf signbit"))(
-    unary(ANY))
+    unary(ANY)
+)
 cases(*aten("logical_not bitwise_not isfinite sqrt rsqrt reciprocal relu angle"))(unary(ANY))
 cases(*aten("exp exp2 expm1 log log2 log10 log1p sin cos asin acos atan asinh acosh atanh erf erfc"))(unary(ANY))
 # Below the overflow of exp(x), where implementations differ.
@@ -197,7 +217,9 @@ ALL_PAIRS = FLOAT_PAIRS + INT_PAIRS + MIXED_PAIRS
 def _add():
     yield from binary(ALL_PAIRS + [(BOOL, BOOL)], numbers=NUMBERS)()
     yield from binary(FLOAT_PAIRS + INT_PAIRS, pairs=PAIRS[:3], alpha=2)()
-    yield from binary(FLOAT_PAIRS, pairs=PAIRS[:3], alpha=-0.3, left={"edges": MILD_EDGES}, right={"edges": MILD_EDGES})()
+    yield from binary(
+        FLOAT_PAIRS, pairs=PAIRS[:3], alpha=-0.3, left={"edges": MILD_EDGES}, right={"edges": MILD_EDGES}
+    )()
 
 
 @cases("aten.add.Scalar", "aten.sub.Scalar", "aten.rsub.Scalar")
@@ -207,7 +229,8 @@ def _add_scalar():
 
 
 cases("aten.mul.Tensor", "aten.div.Tensor", "aten.true_divide.Tensor")(
-    binary(ALL_PAIRS + [(BOOL, BOOL)], numbers=NUMBERS))
+    binary(ALL_PAIRS + [(BOOL, BOOL)], numbers=NUMBERS)
+)
 cases("aten.mul.Scalar", "aten.div.Scalar")(scalar_right(ANY, NUMBERS))
 NONZERO = {"edges": [1, -1, 2, 3, 7, -7, 5, 100], "low": 1, "high": 100}
 SMALL = {"scale": 30.0, "edges": [0.0, -0.0, 1.0, 7.0, -7.0, 2.1, 2.7, 3.3, -2.1, inf, -inf, nan, 0.7, 1e-3]}
@@ -217,8 +240,12 @@ SMALL = {"scale": 30.0, "edges": [0.0, -0.0, 1.0, 7.0, -7.0, 2.1, 2.7, 3.3, -2.1
 def _div_mode():
     for mode in ("floor", "trunc", None):
         # Integer divisors first without zero: eager raises on it.
-        yield from binary([(d, d) for d in INTS] + [(I64, I32), (I8, U8)], right={"low": 1, "high": 100, "edges": [1, 2, 3, 7]},
-                          rounding_mode=mode, pairs=PAIRS[:5])()
+        yield from binary(
+            [(d, d) for d in INTS] + [(I64, I32), (I8, U8)],
+            right={"low": 1, "high": 100, "edges": [1, 2, 3, 7]},
+            rounding_mode=mode,
+            pairs=PAIRS[:5],
+        )()
         yield from binary(FLOAT_PAIRS + [(F32, I64)], pairs=PAIRS[:5], left=SMALL, right=SMALL, rounding_mode=mode)()
 
 
@@ -233,7 +260,9 @@ def _division():
     for low, high, edges in ((1, 100, [1, 2, 3, 7]), (-100, -1, [-1, -2, -3, -7])):
         dtypes = [d for d in INTS if low > 0 or d != U8]
         yield from binary([(d, d) for d in dtypes], right={"low": low, "high": high, "edges": edges}, pairs=PAIRS[:6])()
-    yield from binary([(I64, I32), (I8, I16), (U8, I8)], right={"low": 1, "high": 9, "edges": [1, 3]}, pairs=PAIRS[:3])()
+    yield from binary(
+        [(I64, I32), (I8, I16), (U8, I8)], right={"low": 1, "high": 9, "edges": [1, 3]}, pairs=PAIRS[:3]
+    )()
     yield from binary(FLOAT_PAIRS + [(F32, I64)], left=SMALL, right=SMALL, pairs=PAIRS[:6])()
     for number in (3, -7, 0.7):
         for x in itertools.chain(each(FLOATS, shapes=[(2, 3, 4), ()], **SMALL), each(INTS, shapes=[(2, 3, 4), ()])):
@@ -244,7 +273,9 @@ cases("aten.floor_divide.default", "aten.remainder.Tensor", "aten.fmod.Tensor")(
 cases("aten.floor_divide.Scalar", "aten.remainder.Scalar", "aten.fmod.Scalar")(
     lambda: itertools.chain(
         scalar_right(INTS, (3, -7))(),
-        (((x, n), {}) for n in (0.7, -3, 2.5) for x in each(FLOATS, shapes=[(2, 3, 4), (), (0,), (37,)], **SMALL))))
+        (((x, n), {}) for n in (0.7, -3, 2.5) for x in each(FLOATS, shapes=[(2, 3, 4), (), (0,), (37,)], **SMALL)),
+    )
+)
 
 
 @cases("aten.remainder.Scalar_Tensor")
@@ -259,12 +290,22 @@ POWERS = {"low": 0.1, "high": 5.0, "edges": [0.0, 1.0, 2.0, 0.5, 4.0]}
 
 @cases("aten.pow.Tensor_Tensor")
 def _pow():
-    yield from binary(FLOAT_PAIRS, left=POWERS, right={"low": -3.0, "high": 3.0, "edges": [0.0, 1.0, 2.0, -1.0, 0.5, 3.0]})()
-    yield from binary([(F32, F32)], left={"edges": MILD_EDGES}, right={"edges": [0.0, 2.0, 3.0, -1.0, inf, -inf, nan]})()
-    yield from binary([(d, d) for d in INTS] + [(I64, I32), (F32, I64), (I32, F32)], left={"low": 0, "high": 9, "edges": [0, 1, 2]},
-                      right={"low": 0, "high": 5, "edges": [0, 1, 2, 3]})()
+    yield from binary(
+        FLOAT_PAIRS, left=POWERS, right={"low": -3.0, "high": 3.0, "edges": [0.0, 1.0, 2.0, -1.0, 0.5, 3.0]}
+    )()
+    yield from binary(
+        [(F32, F32)], left={"edges": MILD_EDGES}, right={"edges": [0.0, 2.0, 3.0, -1.0, inf, -inf, nan]}
+    )()
+    yield from binary(
+        [(d, d) for d in INTS] + [(I64, I32), (F32, I64), (I32, F32)],
+        left={"low": 0, "high": 9, "edges": [0, 1, 2]},
+        right={"low": 0, "high": 5, "edges": [0, 1, 2, 3]},
+    )()
     for dtype in (I32, I64, I8):
-        yield (make(dtype, (9,), low=-3, high=3, edges=[0, 1, -1]), make(dtype, (9,), low=-3, high=3, edges=[-1, -2])), {}
+        yield (
+            (make(dtype, (9,), low=-3, high=3, edges=[0, 1, -1]), make(dtype, (9,), low=-3, high=3, edges=[-1, -2])),
+            {},
+        )
 
 
 @cases("aten.pow.Tensor_Scalar")
@@ -286,38 +327,61 @@ def _pow_left():
 
 
 cases("aten.maximum.default", "aten.minimum.default", "aten.fmax.default", "aten.fmin.default")(
-    binary(ALL_PAIRS + [(BOOL, BOOL)]))
+    binary(ALL_PAIRS + [(BOOL, BOOL)])
+)
 cases("aten.atan2.default", "aten.copysign.Tensor", "aten.xlogy.Tensor", "aten.special_xlog1py.default")(
-    binary(FLOAT_PAIRS + [(I32, I32), (I64, F32), (BOOL, F32)], numbers=(2, -0.0, 0.1)))
+    binary(FLOAT_PAIRS + [(I32, I32), (I64, F32), (BOOL, F32)], numbers=(2, -0.0, 0.1))
+)
 cases("aten.hypot.default", "aten.logaddexp.default", "aten.logaddexp2.default", "aten.nextafter.default")(
-    binary(FLOAT_PAIRS))
+    binary(FLOAT_PAIRS)
+)
 cases("aten.copysign.Scalar", "aten.xlogy.Scalar_Other", "aten.special_xlog1py.other_scalar")(
-    scalar_right((*FLOATS, I32), (2, -0.0, 0.1, -1, nan)))
+    scalar_right((*FLOATS, I32), (2, -0.0, 0.1, -1, nan))
+)
 cases("aten.xlogy.Scalar_Self", "aten.special_xlog1py.self_scalar")(scalar_left((*FLOATS, I32), (2, 0.0, 0.1, -1, nan)))
 cases("aten.ldexp.Tensor")(
-    binary([(F32, I32), (F32, F32), (BF16, I64), (F16, F16), (I32, I32)], right={"low": -8, "high": 8, "edges": [0, 1, 2]}))
+    binary(
+        [(F32, I32), (F32, F32), (BF16, I64), (F16, F16), (I32, I32)], right={"low": -8, "high": 8, "edges": [0, 1, 2]}
+    )
+)
 cases("aten.heaviside.default")(binary([(d, d) for d in (*FLOATS, I32, I64, U8)]))
 BITS = INT_PAIRS + [(BOOL, BOOL), (I64, BOOL)]
 BIT_NUMBERS = (3, -1, True, 0, 2**31, 2**40)
-cases("aten.bitwise_and.Tensor", "aten.bitwise_or.Tensor", "aten.bitwise_xor.Tensor")(binary(BITS, numbers=BIT_NUMBERS[:4]))
+cases("aten.bitwise_and.Tensor", "aten.bitwise_or.Tensor", "aten.bitwise_xor.Tensor")(
+    binary(BITS, numbers=BIT_NUMBERS[:4])
+)
 cases("aten.bitwise_and.Scalar", "aten.bitwise_or.Scalar", "aten.bitwise_xor.Scalar")(
-    lambda: itertools.chain(scalar_right((*INTS, BOOL), BIT_NUMBERS[:4])(), scalar_right((I64,), BIT_NUMBERS)()))
+    lambda: itertools.chain(scalar_right((*INTS, BOOL), BIT_NUMBERS[:4])(), scalar_right((I64,), BIT_NUMBERS)())
+)
 cases("aten.bitwise_and.Scalar_Tensor", "aten.bitwise_or.Scalar_Tensor", "aten.bitwise_xor.Scalar_Tensor")(
-    scalar_left((I64, I32, I8, BOOL), BIT_NUMBERS[:4]))
+    scalar_left((I64, I32, I8, BOOL), BIT_NUMBERS[:4])
+)
 SHIFTS = {"low": 0, "high": 9, "edges": [0, 1, 7, 8, 15, 31, 33, 63, 64, -1, 100]}
 SHIFT_PAIRS = [(d, d) for d in INTS] + [(I64, I32), (U8, I8)]
-cases("aten.bitwise_left_shift.Tensor", "aten.bitwise_right_shift.Tensor", "aten.__lshift__.Tensor", "aten.__rshift__.Tensor")(
-    binary(SHIFT_PAIRS, right=SHIFTS))
-cases("aten.bitwise_left_shift.Tensor_Scalar", "aten.bitwise_right_shift.Tensor_Scalar", "aten.__lshift__.Scalar",
-      "aten.__rshift__.Scalar")(scalar_right(INTS, (0, 1, 5, 31)))
+cases(
+    "aten.bitwise_left_shift.Tensor",
+    "aten.bitwise_right_shift.Tensor",
+    "aten.__lshift__.Tensor",
+    "aten.__rshift__.Tensor",
+)(binary(SHIFT_PAIRS, right=SHIFTS))
+cases(
+    "aten.bitwise_left_shift.Tensor_Scalar",
+    "aten.bitwise_right_shift.Tensor_Scalar",
+    "aten.__lshift__.Scalar",
+    "aten.__rshift__.Scalar",
+)(scalar_right(INTS, (0, 1, 5, 31)))
 cases("aten.bitwise_left_shift.Scalar_Tensor", "aten.bitwise_right_shift.Scalar_Tensor")(
-    lambda: (((n, make(d, (3, 4), **SHIFTS)), {}) for n in (1, 100, -5) for d in (I64, I32, I8)))
+    lambda: (((n, make(d, (3, 4), **SHIFTS)), {}) for n in (1, 100, -5) for d in (I64, I32, I8))
+)
 cases("aten.logical_and.default", "aten.logical_or.default", "aten.logical_xor.default")(
-    binary(ALL_PAIRS + [(BOOL, BOOL)]))
+    binary(ALL_PAIRS + [(BOOL, BOOL)])
+)
 cases("aten.eq.Tensor", "aten.ne.Tensor", "aten.lt.Tensor", "aten.le.Tensor", "aten.gt.Tensor", "aten.ge.Tensor")(
-    binary(ALL_PAIRS + [(BOOL, BOOL)]))
+    binary(ALL_PAIRS + [(BOOL, BOOL)])
+)
 cases("aten.eq.Scalar", "aten.ne.Scalar", "aten.lt.Scalar", "aten.le.Scalar", "aten.gt.Scalar", "aten.ge.Scalar")(
-    scalar_right(ANY, (2, 0.5, 0.1, -1, True, nan, inf, 100)))
+    scalar_right(ANY, (2, 0.5, 0.1, -1, True, nan, inf, 100))
+)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Three operands, selection, conversion
@@ -397,7 +461,10 @@ def _lerp():
 def _lerp_tensor():
     for dtype in FLOATS:
         for a, b in PAIRS[:6]:
-            yield (make(dtype, a, edges=MILD_EDGES), make(dtype, b, edges=MILD_EDGES), make(dtype, a, edges=MILD_EDGES)), {}
+            yield (
+                (make(dtype, a, edges=MILD_EDGES), make(dtype, b, edges=MILD_EDGES), make(dtype, a, edges=MILD_EDGES)),
+                {},
+            )
 
 
 @cases("aten.addcmul.default", "aten.addcdiv.default")
@@ -405,13 +472,20 @@ def _addcmul():
     for dtype in (*FLOATS, I32, I64):
         for value in (1, 2, 0.3):
             for a, b in PAIRS[:5]:
-                yield (make(dtype, a, edges=MILD_EDGES if dtype in FLOATS else True),
-                       make(dtype, b, edges=MILD_EDGES if dtype in FLOATS else True),
-                       make(dtype, a, edges=MILD_EDGES if dtype in FLOATS else True)), {"value": value}
+                yield (
+                    (
+                        make(dtype, a, edges=MILD_EDGES if dtype in FLOATS else True),
+                        make(dtype, b, edges=MILD_EDGES if dtype in FLOATS else True),
+                        make(dtype, a, edges=MILD_EDGES if dtype in FLOATS else True),
+                    ),
+                    {"value": value},
+                )
 
 
 # Rounded twice, as without the instruction; signs that do not cancel.
-REFERENCES["prims.fma.default"] = lambda a, b, c: (a * b + c) if a.dtype == F32 else (a.float() * b.float() + c.float()).to(a.dtype)
+REFERENCES["prims.fma.default"] = lambda a, b, c: (
+    (a * b + c) if a.dtype == F32 else (a.float() * b.float() + c.float()).to(a.dtype)
+)
 
 
 @cases("prims.fma.default")
@@ -448,13 +522,19 @@ cases("aten.to.dtype_layout")(conversions(lambda x, d: ((x,), {"dtype": d})))
 cases("aten.to.dtype")(conversions(lambda x, d: ((x, d), {})))
 cases("aten.type_as.default")(conversions(lambda x, d: ((x, torch.zeros(1, dtype=d)), {})))
 cases("prims.convert_element_type.default")(conversions(lambda x, d: ((x, d), {})))
-cases(*aten("clone contiguous lift lift_fresh_copy alias detach lift_fresh"))(unary((*ANY, )))
+cases(*aten("clone contiguous lift lift_fresh_copy alias detach lift_fresh"))(unary((*ANY,)))
 
 
 @cases("aten.copy.default")
 def _copy():
     for a, b in CONVERSIONS:
-        yield (make(a, (2, 3), edges=False), make(b, (3,), edges=False, scale=20.0).abs() if b != BOOL else make(b, (3,))), {}
+        yield (
+            (
+                make(a, (2, 3), edges=False),
+                make(b, (3,), edges=False, scale=20.0).abs() if b != BOOL else make(b, (3,)),
+            ),
+            {},
+        )
     yield (make(F32, (2, 3)), make(F32, ())), {}
 
 
@@ -502,7 +582,13 @@ EXACT = {"low": 1.0, "high": 1.0, "edges": [1.0, -1.0, 2.0, 0.5]}
 cases("aten.prod.default")(full_reduction(SUMMABLE, **EXACT))
 cases("aten.sum.dim_IntList", "aten.mean.dim")(dims_reduction(SUMMABLE, keyword_dtype=True, empty_list=True, **TAME))
 cases("aten.nansum.default")(
-    lambda: (((make(d, s, edges=[nan, 1.0, 0.0]), [0] if s else None, k), {}) for s in REDUCED for d in SUMMABLE for k in (True, False)))
+    lambda: (
+        ((make(d, s, edges=[nan, 1.0, 0.0]), [0] if s else None, k), {})
+        for s in REDUCED
+        for d in SUMMABLE
+        for k in (True, False)
+    )
+)
 cases("aten.amax.default", "aten.amin.default")(dims_reduction((*FLOATS, *INTS, BOOL), empty_list=True))
 cases("aten.max.default", "aten.min.default", "aten.any.default", "aten.all.default")(full_reduction(ANY))
 cases("aten._is_all_true.default", "aten._is_any_true.default")(full_reduction((BOOL,)))
@@ -608,13 +694,19 @@ def _dist():
 
 
 cases("aten.count_nonzero.default")(
-    lambda: (((make(d, s), dim), {}) for s in REDUCED for d in ANY for dim in ((None, 0) if s else (None,))))
+    lambda: (((make(d, s), dim), {}) for s in REDUCED for d in ANY for dim in ((None, 0) if s else (None,)))
+)
 cases("aten.count_nonzero.dim_IntList")(
-    lambda: (((make(d, s), dims), {}) for s in REDUCED if s for d in ANY for dims in dims_of(len(s))))
+    lambda: (((make(d, s), dims), {}) for s in REDUCED if s for d in ANY for dims in dims_of(len(s)))
+)
 cases("aten.trace.default")(
-    lambda: (((make(d, s, edges=False),), {}) for d in (F32, I64, U8, BF16) for s in ((3, 5), (5, 3), (0, 3), (4, 4))))
+    lambda: (((make(d, s, edges=False),), {}) for d in (F32, I64, U8, BF16) for s in ((3, 5), (5, 3), (0, 3), (4, 4)))
+)
 cases("aten.cumsum.default", "aten.cumprod.default")(
-    lambda: (((make(d, s, **(TAME if d in FLOATS else {})), dim), {}) for s in REDUCED for d in SUMMABLE for dim in {0, -1}))
+    lambda: (
+        ((make(d, s, **(TAME if d in FLOATS else {})), dim), {}) for s in REDUCED for d in SUMMABLE for dim in {0, -1}
+    )
+)
 
 ROWS = [(2, 3, 4), (), (1,), (0,), (37,), (3, 5), (2, 0, 3), (4, 130), (130, 3)]
 MASKED = [0.0, 1.0, -inf, -1.0, 5.0]

@@ -13,7 +13,13 @@ from generators import F32, make
 
 PLAIN = {"edges": False, "scale": 1.0}
 #: Batch, heads, groups, queries, keys, depth, depth of the values.
-SIZES = ((2, 2, 2, 5, 7, 8, 8), (1, 4, 2, 6, 6, 4, 3), (1, 2, 1, 1, 9, 16, 16), (1, 1, 1, 3, 1, 5, 2), (1, 2, 2, 4, 4, 260, 8))
+SIZES = (
+    (2, 2, 2, 5, 7, 8, 8),
+    (1, 4, 2, 6, 6, 4, 3),
+    (1, 2, 1, 1, 9, 16, 16),
+    (1, 1, 1, 3, 1, 5, 2),
+    (1, 2, 2, 4, 4, 260, 8),
+)
 
 
 def _weights(query, key, bias, causal, scale):

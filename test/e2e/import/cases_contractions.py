@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import torch
-from cases import REFERENCES, aten, cases
+from cases import REFERENCES, cases
 from generators import BF16, F16, F32, FLOATS, I8, I32, I64, U8, make, nan
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -33,16 +33,33 @@ def scaled(args_list):
 
 
 cases("aten.mm.default")(lambda: ((args, {}) for a, b in PRODUCTS for args in matrices(a, b)))
-cases("aten.bmm.default")(lambda: ((args, {}) for a, b in PRODUCTS for n in (2, 1, 0) for args in matrices((n, *a), (n, *b))))
+cases("aten.bmm.default")(
+    lambda: ((args, {}) for a, b in PRODUCTS for n in (2, 1, 0) for args in matrices((n, *a), (n, *b)))
+)
 cases("aten.addmm.default")(
-    lambda: scaled(args for a, b in PRODUCTS for bias in ((b[1],), (a[0], 1), (), (a[0], b[1])) for args in matrices(bias, a, b)))
+    lambda: scaled(
+        args for a, b in PRODUCTS for bias in ((b[1],), (a[0], 1), (), (a[0], b[1])) for args in matrices(bias, a, b)
+    )
+)
 cases("aten.baddbmm.default")(
-    lambda: scaled(args for a, b in PRODUCTS[:3] for bias in ((b[1],), (2, a[0], b[1])) for args in matrices(bias, (2, *a), (2, *b))))
-cases("aten.addbmm.default")(lambda: scaled(args for a, b in PRODUCTS[:3] for args in matrices((a[0], b[1]), (2, *a), (2, *b))))
+    lambda: scaled(
+        args
+        for a, b in PRODUCTS[:3]
+        for bias in ((b[1],), (2, a[0], b[1]))
+        for args in matrices(bias, (2, *a), (2, *b))
+    )
+)
+cases("aten.addbmm.default")(
+    lambda: scaled(args for a, b in PRODUCTS[:3] for args in matrices((a[0], b[1]), (2, *a), (2, *b)))
+)
 cases("aten.mv.default")(lambda: ((args, {}) for a, _ in PRODUCTS for args in matrices(a, (a[1],))))
 cases("aten.addmv.default")(lambda: scaled(args for a, _ in PRODUCTS[:3] for args in matrices((a[0],), a, (a[1],))))
-cases("aten.dot.default", "aten.vdot.default")(lambda: ((args, {}) for n in (5, 1, 0, 130) for args in matrices((n,), (n,))))
-cases("aten.addr.default")(lambda: scaled(args for n, m in ((3, 4), (1, 1), (0, 2)) for args in matrices((n, m), (n,), (m,))))
+cases("aten.dot.default", "aten.vdot.default")(
+    lambda: ((args, {}) for n in (5, 1, 0, 130) for args in matrices((n,), (n,)))
+)
+cases("aten.addr.default")(
+    lambda: scaled(args for n, m in ((3, 4), (1, 1), (0, 2)) for args in matrices((n, m), (n,), (m,)))
+)
 
 
 @cases("aten.linear.default")
@@ -54,16 +71,32 @@ def _linear():
 
 
 cases("aten.mm.dtype")(lambda: (((*args, F32), {}) for a, b in PRODUCTS for args in matrices(a, b, dtypes=(BF16, F16))))
-cases("aten.bmm.dtype")(lambda: (((*args, F32), {}) for a, b in PRODUCTS for args in matrices((2, *a), (2, *b), dtypes=(BF16, F16))))
+cases("aten.bmm.dtype")(
+    lambda: (((*args, F32), {}) for a, b in PRODUCTS for args in matrices((2, *a), (2, *b), dtypes=(BF16, F16)))
+)
 cases("aten.addmm.dtype")(
-    lambda: (((*args, F32), {"beta": 1, "alpha": 2}) for a, b in PRODUCTS for args in matrices((b[1],), a, b, dtypes=(BF16, F16))))
+    lambda: (
+        ((*args, F32), {"beta": 1, "alpha": 2})
+        for a, b in PRODUCTS
+        for args in matrices((b[1],), a, b, dtypes=(BF16, F16))
+    )
+)
 cases("aten.baddbmm.dtype")(
-    lambda: (((*args, F32), {"beta": 1, "alpha": 2}) for a, b in PRODUCTS for args in matrices((b[1],), (2, *a), (2, *b), dtypes=(BF16, F16))))
+    lambda: (
+        ((*args, F32), {"beta": 1, "alpha": 2})
+        for a, b in PRODUCTS
+        for args in matrices((b[1],), (2, *a), (2, *b), dtypes=(BF16, F16))
+    )
+)
 # These exist for accelerators only: the product in f32, as their documentation says.
 REFERENCES["aten.mm.dtype"] = lambda a, b, d: a.to(d) @ b.to(d)
 REFERENCES["aten.bmm.dtype"] = lambda a, b, d: a.to(d) @ b.to(d)
-REFERENCES["aten.addmm.dtype"] = lambda c, a, b, d, beta, alpha: torch.addmm(c.to(d), a.to(d), b.to(d), beta=beta, alpha=alpha)
-REFERENCES["aten.baddbmm.dtype"] = lambda c, a, b, d, beta, alpha: torch.baddbmm(c.to(d), a.to(d), b.to(d), beta=beta, alpha=alpha)
+REFERENCES["aten.addmm.dtype"] = lambda c, a, b, d, beta, alpha: torch.addmm(
+    c.to(d), a.to(d), b.to(d), beta=beta, alpha=alpha
+)
+REFERENCES["aten.baddbmm.dtype"] = lambda c, a, b, d, beta, alpha: torch.baddbmm(
+    c.to(d), a.to(d), b.to(d), beta=beta, alpha=alpha
+)
 
 
 @cases("aten._scaled_mm.default")

@@ -65,8 +65,10 @@ ADVANCED = [
 
 
 def _indices(shape, indices, negative=True):
-    return [None if size is None else index(extent, *size, dtype=I64, negative=negative)
-            for extent, size in zip(shape, indices, strict=False)]
+    return [
+        None if size is None else index(extent, *size, dtype=I64, negative=negative)
+        for extent, size in zip(shape, indices, strict=False)
+    ]
 
 
 @cases("aten.index.Tensor", "aten._unsafe_index.Tensor")
@@ -181,12 +183,26 @@ def _index_add():
                 for alpha in (1, 3):
                     rows = [4, 5]
                     rows[dim] = count
-                    yield (make(dtype, (4, 5), edges=False), dim, index((4, 5)[dim], count, dtype=I64),
-                           make(dtype, rows, edges=False)), {"alpha": alpha}
+                    yield (
+                        (
+                            make(dtype, (4, 5), edges=False),
+                            dim,
+                            index((4, 5)[dim], count, dtype=I64),
+                            make(dtype, rows, edges=False),
+                        ),
+                        {"alpha": alpha},
+                    )
     yield (make(F32, (5, 3), edges=False), 0, index(5, 300), make(F32, (300, 3), edges=False)), {}
     # What is not finite stays in its row.
-    yield (torch.zeros(4, 2), 0, torch.tensor([0, 1, 1, 3, 3]),
-           torch.tensor([[1.0, 2.0], [inf, 1.0], [2.0, -inf], [nan, inf], [1.0, -inf]])), {}
+    yield (
+        (
+            torch.zeros(4, 2),
+            0,
+            torch.tensor([0, 1, 1, 3, 3]),
+            torch.tensor([[1.0, 2.0], [inf, 1.0], [2.0, -inf], [nan, inf], [1.0, -inf]]),
+        ),
+        {},
+    )
 
 
 @cases("aten.index_fill.int_Scalar")
@@ -230,8 +246,15 @@ def _scatter_value():
 def _put():
     for accumulate in (False, True):
         for dtype in (F32, I64):
-            yield (make(dtype, (4, 5), edges=False), index(20, 3, 4, negative=True), make(dtype, (3, 4), edges=False),
-                   accumulate), {}
+            yield (
+                (
+                    make(dtype, (4, 5), edges=False),
+                    index(20, 3, 4, negative=True),
+                    make(dtype, (3, 4), edges=False),
+                    accumulate,
+                ),
+                {},
+            )
 
 
 @cases("aten.embedding_dense_backward.default")

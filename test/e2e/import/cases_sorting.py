@@ -38,7 +38,9 @@ def _sort_stable():
 
 
 # Without a promise of stability PyTorch gives one of the orders; ours is the stable one.
-REFERENCES["aten.sort.default"] = lambda x, dim=-1, descending=False: torch.sort(x, stable=True, dim=dim, descending=descending)
+REFERENCES["aten.sort.default"] = lambda x, dim=-1, descending=False: torch.sort(
+    x, stable=True, dim=dim, descending=descending
+)
 
 
 @cases("aten.sort.default")

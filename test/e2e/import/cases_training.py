@@ -17,7 +17,14 @@ POSITIVE = {"low": 0.2, "high": 2.0, "edges": False}
 # Normalizations
 # ---------------------------------------------------------------------------------------------------------------------
 
-NORMALIZED = [((2, 3, 5), (5,)), ((4, 6), (4, 6)), ((2, 3, 4, 5), (4, 5)), ((7,), (7,)), ((130, 3), (3,)), ((0, 4), (4,))]
+NORMALIZED = [
+    ((2, 3, 5), (5,)),
+    ((4, 6), (4, 6)),
+    ((2, 3, 4, 5), (4, 5)),
+    ((7,), (7,)),
+    ((130, 3), (3,)),
+    ((0, 4), (4,)),
+]
 
 
 def _trailing(dtype, weight_dtype=None):
@@ -56,7 +63,18 @@ def _layer_norm_backward():
             mean, rstd = _moments(x, trailing)
             statistics = (mean, rstd) if dtype == F32 else (mean.to(dtype), rstd.to(dtype))
             grad = make(dtype, shape, **PLAIN)
-            yield (grad, x, trailing, *statistics, make(w, trailing, **PLAIN), make(w, trailing, **PLAIN), [True, True, True]), {}
+            yield (
+                (
+                    grad,
+                    x,
+                    trailing,
+                    *statistics,
+                    make(w, trailing, **PLAIN),
+                    make(w, trailing, **PLAIN),
+                    [True, True, True],
+                ),
+                {},
+            )
             yield (grad, x, trailing, *statistics, None, None, [True, False, False]), {}
 
 
@@ -125,8 +143,13 @@ def _batch(dtype, parameter_dtype=None):
     for shape in CHANNELED:
         c, p = shape[1], parameter_dtype or dtype
         # Eager reads parameters as if contiguous.
-        yield (spread(dtype, shape, scale=3.0, edges=False), fill(p, (c,), **PLAIN), fill(p, (c,), **PLAIN),
-               fill(p, (c,), **PLAIN), fill(p, (c,), **POSITIVE))
+        yield (
+            spread(dtype, shape, scale=3.0, edges=False),
+            fill(p, (c,), **PLAIN),
+            fill(p, (c,), **PLAIN),
+            fill(p, (c,), **PLAIN),
+            fill(p, (c,), **POSITIVE),
+        )
 
 
 @cases("aten.native_batch_norm.default")
@@ -451,9 +474,17 @@ def _diagonal_backward():
 @cases("aten.unfold_backward.default")
 def _unfold_backward():
     for dtype in (F32, BF16):
-        for sizes, dim, size, step in (([7], 0, 3, 1), ([7, 4], 0, 3, 2), ([2, 8], 1, 2, 3), ([5, 2], 0, 5, 1), ([2, 9, 3], 1, 4, 2)):
+        for sizes, dim, size, step in (
+            ([7], 0, 3, 1),
+            ([7, 4], 0, 3, 2),
+            ([2, 8], 1, 2, 3),
+            ([5, 2], 0, 5, 1),
+            ([2, 9, 3], 1, 4, 2),
+        ):
             window = torch.zeros(sizes, dtype=dtype).unfold(dim, size, step).shape
             yield (make(dtype, window, **PLAIN), sizes, dim, size, step), {}
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Optimisers
 # ---------------------------------------------------------------------------------------------------------------------
@@ -526,4 +557,14 @@ def _update_scale():
     for tracker in (0, 3):
         for found in (0.0, 1.0):
             for scale in (2.0, 3e38):
-                yield (torch.tensor([scale]), torch.tensor([tracker], dtype=torch.int32), torch.tensor([found]), 2.0, 0.5, 4), {}
+                yield (
+                    (
+                        torch.tensor([scale]),
+                        torch.tensor([tracker], dtype=torch.int32),
+                        torch.tensor([found]),
+                        2.0,
+                        0.5,
+                        4,
+                    ),
+                    {},
+                )

@@ -110,7 +110,9 @@ class GraphOfCalls:
     def takes_run_time_scalar(self, call: Call) -> list[bool]:
         """For each argument: whether it is a number that becomes an input."""
         flags = []
-        for position, (argument, value) in enumerate(zip(overload(call.op)._schema.arguments, call.values, strict=True)):
+        for position, (argument, value) in enumerate(
+            zip(overload(call.op)._schema.arguments, call.values, strict=True)
+        ):
             kind = argument.real_type
             kind = kind.getElementType() if kind.kind() == "OptionalType" else kind
             accepts = kind.kind() in ("NumberType", "TensorType") and is_number(value)
@@ -191,9 +193,11 @@ def from_numpy(array: np.ndarray, like: torch.Tensor) -> torch.Tensor:
     tensor = torch.from_numpy(np.ascontiguousarray(array))
     tensor = tensor.reshape(array.shape)
     if like.dtype == torch.bfloat16:
-        tensor = tensor.view(torch.int16).view(torch.bfloat16) if tensor.dim() else tensor.reshape(1).view(
-            torch.int16
-        ).view(torch.bfloat16)[0]
+        tensor = (
+            tensor.view(torch.int16).view(torch.bfloat16)
+            if tensor.dim()
+            else tensor.reshape(1).view(torch.int16).view(torch.bfloat16)[0]
+        )
     elif like.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
         tensor = tensor.reshape(-1).view(like.dtype).reshape(array.shape)
     return tensor.expand(like.shape)

@@ -84,7 +84,9 @@ def test_training(name, compiled):
         assert losses[1] == pytest.approx(losses[0], rel=1e-4), step
         if step == 0:
             for (name_of, got), want in zip(device.named_parameters(), host.parameters(), strict=True):
-                torch.testing.assert_close(got.grad.cpu(), want.grad, rtol=1e-3, atol=1e-5, msg=lambda m, n=name_of: f"{n}: {m}")
+                torch.testing.assert_close(
+                    got.grad.cpu(), want.grad, rtol=1e-3, atol=1e-5, msg=lambda m, n=name_of: f"{n}: {m}"
+                )
         for optimiser in optimisers:
             optimiser.step()
     assert not torch_neuronx.get_fallback_ops()

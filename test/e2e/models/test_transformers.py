@@ -13,8 +13,13 @@ import torch_neuronx
 
 transformers = pytest.importorskip("transformers")
 
-SIZES = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64, "intermediate_size": 128,
-         "vocab_size": 200}
+SIZES = {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "vocab_size": 200,
+}
 
 
 def llama() -> torch.nn.Module:
@@ -78,8 +83,13 @@ def test_training_step(name, compiled):
     for (parameter_name, actual), expected in zip(device.named_parameters(), host.parameters(), strict=True):
         assert (actual.grad is None) == (expected.grad is None), parameter_name
         if expected.grad is not None:
-            torch.testing.assert_close(actual.grad.cpu(), expected.grad, rtol=1e-3, atol=1e-4 * largest,
-                                       msg=lambda text, of=parameter_name: f"{of}: {text}")
+            torch.testing.assert_close(
+                actual.grad.cpu(),
+                expected.grad,
+                rtol=1e-3,
+                atol=1e-4 * largest,
+                msg=lambda text, of=parameter_name: f"{of}: {text}",
+            )
     assert not torch_neuronx.get_fallback_ops()
 
 

@@ -79,7 +79,9 @@ def compare(actual: torch.optim.Optimizer, expected: torch.optim.Optimizer, **to
                 continue
             if name != "step":
                 assert actual.state[got][name].device.type == "neuron", name
-            torch.testing.assert_close(actual.state[got][name].cpu(), value, **tolerance, msg=lambda m, n=name: f"{n}: {m}")
+            torch.testing.assert_close(
+                actual.state[got][name].cpu(), value, **tolerance, msg=lambda m, n=name: f"{n}: {m}"
+            )
 
 
 @pytest.mark.parametrize(("kind", "form"), forms(*FORMS))
@@ -235,7 +237,9 @@ def test_gradient_scaler(form):
     results = []
     for device in ("cpu", "neuron"):
         owned = parameters(device)
-        optimiser = AdamW(owned, lr=0.01, fused=form == "fused" or device == "cpu", foreach=False if device == "cpu" else None)
+        optimiser = AdamW(
+            owned, lr=0.01, fused=form == "fused" or device == "cpu", foreach=False if device == "cpu" else None
+        )
         scaler = torch.amp.GradScaler(device, init_scale=1024.0, growth_interval=2)
         torch.manual_seed(4)
         for number in range(4):

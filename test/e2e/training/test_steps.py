@@ -43,11 +43,15 @@ def loss_of(model, tokens, labels):
 
 def compare(device: torch.nn.Module, host: torch.nn.Module, gradients: bool = True) -> None:
     for (name, got), want in zip(device.named_parameters(), host.parameters(), strict=True):
-        torch.testing.assert_close(got.detach().cpu(), want.detach(), rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
+        torch.testing.assert_close(
+            got.detach().cpu(), want.detach(), rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}"
+        )
         if gradients:
             assert (got.grad is None) == (want.grad is None)
             if want.grad is not None:
-                torch.testing.assert_close(got.grad.cpu(), want.grad, rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
+                torch.testing.assert_close(
+                    got.grad.cpu(), want.grad, rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}"
+                )
 
 
 def whole(function):
@@ -132,7 +136,9 @@ def step_functional(model, optimiser):
             return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
         with torch.no_grad():
-            gradients, loss = torch.func.grad_and_value(loss_of_parameters)({k: p.detach().clone() for k, p in parameters.items()})
+            gradients, loss = torch.func.grad_and_value(loss_of_parameters)(
+                {k: p.detach().clone() for k, p in parameters.items()}
+            )
             for name, parameter in parameters.items():
                 parameter.sub_(gradients[name], alpha=0.1)
         return loss

@@ -97,7 +97,9 @@ def main() -> None:
     for name, function in BINARY.items():
         exact = name in EXACT
         entries = []
-        pairs = PAIRS + ([] if name in ("Igamma", "Igammac", "Zeta") else [(-a, b) for a, b in PAIRS] + [(a, -b) for a, b in PAIRS])
+        pairs = PAIRS + (
+            [] if name in ("Igamma", "Igammac", "Zeta") else [(-a, b) for a, b in PAIRS] + [(a, -b) for a, b in PAIRS]
+        )
         if name == "Ldexp":
             pairs = [(a, float(round(b))) for a, b in pairs]
         for a, b in pairs:
