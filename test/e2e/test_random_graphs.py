@@ -29,9 +29,8 @@ def compare(seed: int, program: Program, got: tuple[torch.Tensor, ...], expected
         assert actual.dtype == reference.dtype, f"{where}expected {reference.dtype} but got {actual.dtype}"
         assert actual.shape == reference.shape, f"{where}expected {reference.shape} but got {actual.shape}"
         # The stride of a dimension of one element has no meaning.
-        strides = [
-            (got, want) for size, got, want in zip(reference.shape, actual.stride(), reference.stride(), strict=True) if size > 1
-        ]
+        triples = zip(reference.shape, actual.stride(), reference.stride(), strict=True)
+        strides = [(got, want) for size, got, want in triples if size > 1]
         if reference.numel() > 0 and any(got != want for got, want in strides):
             pytest.fail(f"{where}expected strides {reference.stride()} but got {actual.stride()}")
         actual = actual.cpu()
