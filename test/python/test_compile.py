@@ -165,6 +165,25 @@ def test_results_that_are_views_of_written_arguments(dynamic):
         same(device, data)
 
 
+def test_as_strided_counts_from_the_storage():
+    def function(t):
+        return t.as_strided((3, 2), (2, 1), 9) * 2, t[2:].as_strided((2, 2), (3, 1), 10) + 1, t.as_strided((2, 3), (4, 1)) - 1
+
+    base = torch.arange(60.0)
+    for offset in (0, 3, 8):
+        torch._dynamo.reset()
+        run = compiled(function)
+        results = run(base.to("neuron")[offset : offset + 30])
+        for got, want in zip(results, function(base[offset : offset + 30]), strict=True):
+            assert torch.equal(got.cpu(), want), offset
+        # Dynamo has no guard for the offset.
+        with pytest.raises(RuntimeError, match=f"expected argument 0 to begin at element {offset} .* but got 5"):
+            run(base.to("neuron")[5:35])
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="expected as_strided to stay inside the argument.*storage_offset 9"):
+        compiled(function)(base.to("neuron")[10:40])
+
+
 def test_parts_of_a_result_share_its_memory():
     def function(t):
         u = t * 2

@@ -194,7 +194,17 @@ def _compile_concrete(gm: GraphModule, kind: str, options: BackendOptions, symbo
         }
     )
 
+    offsets = [(item.argument, item.offset) for item in lowered.inputs if item.offset is not None]
+
     def call(arguments: list[Any]) -> list[Any]:
+        for position, offset in offsets:
+            got = arguments[position].storage_offset()
+            if got != offset:
+                raise RuntimeError(
+                    f"{name}: expected argument {position} to begin at element {offset} of its storage, because "
+                    f"as_strided counts from there, but got {got}; use slices instead, or torch._dynamo.reset() to compile "
+                    "again"
+                )
         if numbers_of is None:
             return graph(arguments)
         parameters, values = numbers_of(arguments)

@@ -1,9 +1,9 @@
 # Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-"""Decompositions of fused operators that ATen has for devices only, and PyTorch has no decomposition for: the cells of LSTM
-and GRU, and the gradient of weight_norm. SpecialOperators.cpp has the eager forms; what the forward pass leaves for the
-backward pass (the workspace) is laid out as there."""
+"""Decompositions of fused operators that ATen has for devices only, and PyTorch has no decomposition for: the cells of
+LSTM and GRU, and the gradient of weight_norm. SpecialOperators.cpp has the eager forms; what the forward pass leaves for
+the backward pass (the workspace) is laid out as there."""
 
 from __future__ import annotations
 

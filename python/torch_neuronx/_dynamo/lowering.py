@@ -33,6 +33,13 @@ _SIZE_CHECKS = frozenset(
     }
 )
 
+# Position of the offset into the storage, which is not that into the argument.
+_STORAGE_OFFSETS = {
+    "aten.as_strided.default": 3,
+    "aten.as_strided_copy.default": 3,
+    "aten.as_strided_scatter.default": 4,
+}
+
 # Checks of data, which the device makes.
 _ASSERTIONS = frozenset({"aten._assert_async.default", "aten._assert_async.msg"})
 
@@ -48,6 +55,8 @@ class InputSpec:
     strides: Sequence[int]
     on_host: bool
     written: bool = False
+    # Where the argument has to begin in its storage, when as_strided counts from there.
+    offset: int | None = None
 
 
 @dataclass
@@ -390,6 +399,8 @@ class Lowering:
             self._special_call(node, overload)
             return
         arguments = self._schema_arguments(overload, node)
+        if overload.name in _STORAGE_OFFSETS:
+            self._count_from_argument(node, arguments, _STORAGE_OFFSETS[overload.name])
         if overload.draws:
             self.rng_needed = True
         if is_tensor:
@@ -415,6 +426,20 @@ class Lowering:
             self._copy(node)
         else:
             raise UnsupportedGraph(f"{op} writes its argument; only functional operators are expected here")
+
+    def _count_from_argument(self, node: Node, arguments: list[Any], position: int) -> None:
+        """Makes an offset into the storage of an argument one into the argument."""
+        root = self._root(node.args[0])
+        if arguments[position] is None or root not in self.input_of:
+            return
+        spec = self.inputs[self.input_of[root]]
+        spec.offset = self._concrete(root.meta["val"].storage_offset())
+        if arguments[position] < spec.offset:
+            raise UnsupportedGraph(
+                f"expected as_strided to stay inside the argument, which begins at element {spec.offset} of its "
+                f"storage, but got storage_offset {arguments[position]}; pass the tensor that it is a view of"
+            )
+        arguments[position] -= spec.offset
 
     def _schema_arguments(self, overload: Overload, node: Node) -> list[Any]:
         """Every schema argument in order, with defaults filled in."""
