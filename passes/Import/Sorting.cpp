@@ -3,7 +3,7 @@
 //
 // Sorting by ranks: the rank of an element is the number of elements that precede it, and position k of the result is
 // the one element of rank k. That is exact and stable, with no more than comparisons and reductions, and quadratic in
-// the length of a row. The few largest of a long row are found one after the other instead.
+// the length of a row. A few largest ones are found one after the other instead.
 
 #include "passes/Import/Arithmetic.h"
 
@@ -17,6 +17,8 @@ namespace {
 constexpr int64_t kLongestRankedRow = 2048;
 /// Most elements that are found one after the other.
 constexpr int64_t kMostSearches = 128;
+/// Among rows that could be ranked: a search passes over the row once, and each one adds its operations to the program.
+constexpr int64_t kMostSearchesOfShortRows = 16, kShortestRowPerSearch = 4;
 
 /// A row to sort: along `dim`, in a type that compares (f32 for floats, i8 for bool).
 struct Rows {
@@ -134,7 +136,9 @@ void topk(NodeImporter &b) {
   bool largest = b.boolean(3);
   if (count < 0 || count > rows.length)
     return b.error("expected k within [0, " + Twine(rows.length) + "] but got " + Twine(count));
-  if (largest && rows.length > kLongestRankedRow && count > 0 && count <= kMostSearches)
+  bool isShort = rows.length <= kLongestRankedRow;
+  if (largest && count > 0 && count <= (isShort ? kMostSearchesOfShortRows : kMostSearches) &&
+      count * kShortestRowPerSearch <= rows.length)
     return search(rows, count);
   if (!expectRankedLength(rows,
                           largest ? "topk with k above " + std::to_string(kMostSearches) : "topk of the smallest"))
