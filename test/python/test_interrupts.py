@@ -14,7 +14,7 @@ pytestmark = pytest.mark.real
 
 # Each wait is interrupted while the device works; what was enqueued still completes, and right.
 WAITS = """
-import os, signal, threading
+import os, signal, threading, time
 import torch
 
 left, right = torch.randn(512, 512), torch.randn(512, 512)
@@ -24,11 +24,17 @@ destination = torch.empty(2, 2)
 source = torch.zeros(1 << 20)
 one = torch.ones(2, 2, device="neuron")
 event = torch.neuron.Event()
+a @ b
 torch.neuron.synchronize()
+started = time.perf_counter()
+for _ in range(8):
+    a @ b
+torch.neuron.synchronize()
+# A second of work: far longer than the waits sleep between two looks at signals.
+count = max(16, int(8 / (time.perf_counter() - started)))
 
 def enqueue_much():
-    # Longer than the waits sleep between two looks at signals.
-    for _ in range(16):
+    for _ in range(count):
         result = a @ b
     return result
 
