@@ -167,7 +167,11 @@ def test_results_that_are_views_of_written_arguments(dynamic):
 
 def test_as_strided_counts_from_the_storage():
     def function(t):
-        return t.as_strided((3, 2), (2, 1), 9) * 2, t[2:].as_strided((2, 2), (3, 1), 10) + 1, t.as_strided((2, 3), (4, 1)) - 1
+        return (
+            t.as_strided((3, 2), (2, 1), 9) * 2,
+            t[2:].as_strided((2, 2), (3, 1), 10) + 1,
+            t.as_strided((2, 3), (4, 1)) - 1,
+        )
 
     base = torch.arange(60.0)
     for offset in (0, 3, 8):
@@ -597,3 +601,45 @@ def test_inputs_of_too_many_dimensions_name_their_first_use():
     message = str(caught.value)
     assert "(torch.float32 [1, 1, 1, 1, 1, 1, 1, 1, 2]): expected at most 8 dimensions but got 9" in message
     assert "aten.relu.default" in message and "# the first use" in message
+
+
+def test_nodes_that_differ_in_one_argument_only():
+    """Signs of zero, NaN, and numbers that are equal in Python but not of one type, in every order of the nodes."""
+
+    def function(x):
+        ones = torch.ones_like(x)
+        results = []
+        for number in (0.0, -0.0, 1.0, -1.0, float("nan"), float("inf")):
+            results += [torch.copysign(ones, torch.full_like(x, number)), x * number, torch.clamp(x, min=number)]
+            padded = torch.nn.functional.pad(x, (1, 0), value=number)
+            results += [padded, ones * 0 + number, torch.where(x > 1, x, number)]
+        for number in (1, True, 1.0, 0, False, 0.0, -0.0):
+            results += [torch.full((2,), number, device=x.device), torch.add(x, x, alpha=float(number))]
+        return results + results[::-1]
+
+    x = torch.tensor([1.0, -2.0, 0.0, -0.0, 3.0])
+    for got, want in zip(compiled(function)(x.to("neuron")), function(x), strict=True):
+        assert got.dtype == want.dtype
+        got, nan = got.cpu(), want.isnan() if want.is_floating_point() else torch.zeros_like(want, dtype=torch.bool)
+        assert torch.equal(got[~nan], want[~nan]) and torch.equal(got.isnan(), nan)
+        if want.is_floating_point():
+            assert torch.equal(got[~nan].signbit(), want[~nan].signbit())
+
+
+@pytest.mark.parametrize("number", [0.0, -0.0, 0, False, 1, True, 1.0, float("nan"), -float("nan")])
+def test_repeated_nodes_are_encoded_as_single_ones(number):
+    """What a graph holds of a node does not depend on which nodes came before."""
+    from torch_neuronx._graph.builder import GraphBuilder
+
+    def nodes(*numbers):
+        builder = GraphBuilder("graph", "inference")
+        value = builder.add_tensor_input("x", torch.float32, [3], [1])
+        for each in numbers:
+            arguments = [value, each, None, None, None, None, None]
+            builder.add_node("aten.full_like.default", arguments, [(torch.float32, [3], [1])])
+        for node in builder.graph.nodes:
+            node.results[0] = 0
+        return [node.SerializeToString(deterministic=True) for node in builder.graph.nodes]
+
+    others = (-0.0, 0.0, False, 0, True, 1, 1.0, float("nan"))
+    assert nodes(*others, number, number)[-2:] == 2 * nodes(number)

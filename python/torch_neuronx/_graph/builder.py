@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,13 +106,16 @@ def _encode_number(argument: pb.Argument, value: Any, wants_float: bool) -> None
 
 
 _NUMBERS = frozenset((bool, int, float))
+# What is in lists of most nodes, and is the same when it is equal and of one type.
+_LISTED = frozenset((bool, int, str, type(None)))
+_DOUBLE = struct.Struct("d")
 # Stands for a value in what two nodes have in common.
 _ANY_VALUE = object()
 
 
 def _signature(arguments: Sequence[Any], operands: list[tuple[int, int]]) -> tuple | None:
     """What nodes must have in common for their arguments to differ in values only; the values go to `operands` with
-    their positions. None where values are in lists."""
+    their positions. None for nodes that are encoded by themselves: with values or floats in lists."""
     parts: list[Any] = []
     for position, argument in enumerate(arguments):
         if type(argument) is Value:
@@ -119,9 +123,12 @@ def _signature(arguments: Sequence[Any], operands: list[tuple[int, int]]) -> tup
             parts.append(_ANY_VALUE)
         elif type(argument) is list:
             types = tuple(map(type, argument))
-            if Value in types or list in types or tuple in types:
+            if not _LISTED.issuperset(types):
                 return None
             parts += (types, *argument)
+        elif type(argument) is float:
+            # The bits: -0.0 and 0.0 are different arguments, and a NaN equals itself.
+            parts += (float, _DOUBLE.pack(argument))
         else:
             # True, 1 and 1.0 are equal.
             parts += (type(argument), argument)
