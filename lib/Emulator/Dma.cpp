@@ -346,16 +346,6 @@ void forEach(const TransferLoop *loops, size_t depth, const uint8_t *src, uint8_
 }
 } // namespace
 
-void DmaOp::runLoops(const TransferLoop *loops, size_t depth, const uint8_t *src, uint8_t *dst, Worker &worker) const {
-  const TransferLoop &loop = loops[0];
-  if (depth == 1) {
-    copyRun(src, loop.srcStep, dst, loop.dstStep, loop.count, worker);
-    return;
-  }
-  for (int64_t i = 0; i < loop.count; ++i)
-    runLoops(loops + 1, depth - 1, src + i * loop.srcStep, dst + i * loop.dstStep, worker);
-}
-
 void DmaOp::runNested(const TransferPlan &plan, const uint8_t *src, uint8_t *dst, Worker &worker, int64_t begin,
                       int64_t end) const {
   TransferLoop loops[16];
@@ -364,7 +354,10 @@ void DmaOp::runNested(const TransferPlan &plan, const uint8_t *src, uint8_t *dst
   src += begin * loops[0].srcStep;
   dst += begin * loops[0].dstStep;
   if (!plan.isTransposed()) {
-    runLoops(loops, plan.loops.size(), src, dst, worker);
+    const size_t depth = plan.loops.size() - 1;
+    const TransferLoop &run = loops[depth];
+    forEach(loops, depth, src, dst,
+            [&](const uint8_t *from, uint8_t *to) { copyRun(from, run.srcStep, to, run.dstStep, run.count, worker); });
     return;
   }
   const TransferLoop rows = loops[plan.rowLoop], columns = loops[plan.columnLoop];

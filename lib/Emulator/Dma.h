@@ -104,7 +104,6 @@ private:
 
   void runNested(const TransferPlan &plan, const uint8_t *src, uint8_t *dst, Worker &worker, int64_t begin,
                  int64_t end) const;
-  void runLoops(const TransferLoop *loops, size_t depth, const uint8_t *src, uint8_t *dst, Worker &worker) const;
   void runSeparate(const Pattern &srcPattern, const Pattern &dstPattern, int64_t run, const uint8_t *src, uint8_t *dst,
                    Worker &worker) const;
   void runLimited(const Transfer &transfer, const uint8_t *src, uint8_t *dst, Worker &worker) const;

@@ -69,17 +69,9 @@ bool haveSameForm(const Node &a, const Node &b) {
                     [](const Argument &x, const Argument &y) { return haveSameForm(x, y); });
 }
 
-void collectValues(const Argument &argument, std::vector<uint32_t> &values) {
-  if (argument.kind_case() == Argument::kValue)
-    values.push_back(argument.value());
-  for (const Argument &item : argument.list().items())
-    collectValues(item, values);
-}
-
 std::vector<uint32_t> valuesOf(const Node &node) {
   std::vector<uint32_t> values;
-  for (const Argument &argument : node.arguments())
-    collectValues(argument, values);
+  visitValues(node, [&](uint32_t value) { values.push_back(value); });
   return values;
 }
 

@@ -24,24 +24,6 @@ double binaryFloat(BinaryFunction function, Type element, float a, float b);
 /// Nullopt: division by zero.
 std::optional<int64_t> binaryInteger(BinaryFunction function, Type element, int64_t a, int64_t b);
 
-template <typename T> bool compareValues(ComparePredicate predicate, T a, T b) {
-  switch (predicate) {
-  case ComparePredicate::Eq:
-    return a == b;
-  case ComparePredicate::Ne:
-    return a != b;
-  case ComparePredicate::Lt:
-    return a < b;
-  case ComparePredicate::Le:
-    return a <= b;
-  case ComparePredicate::Gt:
-    return a > b;
-  case ComparePredicate::Ge:
-    return a >= b;
-  }
-  return false;
-}
-
 /// Word `element mod 4` of the Philox4x32-10 block with counter (element div 4, offset) under `seed`.
 uint32_t philoxWord(uint64_t seed, uint64_t offset, uint64_t element);
 /// The value of a distribution for an element: uniform has 24 bits; normal is Box-Muller on the word pairs of a block.

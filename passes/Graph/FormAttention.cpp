@@ -32,17 +32,10 @@ Type elementOf(Value value) { return typeOf(value).getElementType(); }
 ArrayRef<int64_t> shapeOf(Value value) { return typeOf(value).getShape(); }
 bool isFloat(Value value) { return isa<FloatType>(elementOf(value)); }
 
-int64_t product(ArrayRef<int64_t> sizes) {
-  int64_t result = 1;
-  for (int64_t size : sizes)
-    result *= size;
-  return result;
-}
-
 /// How many leading dimensions of `shape` have `elements` elements together.
 std::optional<size_t> prefixOf(ArrayRef<int64_t> shape, int64_t elements) {
   for (size_t count = 0; count <= shape.size(); ++count)
-    if (product(shape.take_front(count)) == elements)
+    if (ShapedType::getNumElements(shape.take_front(count)) == elements)
       return count;
   return std::nullopt;
 }
@@ -356,9 +349,9 @@ private:
         dim = llvm::find(transpose.getPermutation(), dim) - transpose.getPermutation().begin();
       } else {
         // The dimension with as many elements after it.
-        int64_t after = product(from.drop_front(dim + 1)), next = -1;
+        int64_t after = ShapedType::getNumElements(from.drop_front(dim + 1)), next = -1;
         for (int64_t d = static_cast<int64_t>(to.size()); d-- > 0 && next < 0;)
-          if (product(to.drop_front(d + 1)) == after && to[d] % repeats == 0)
+          if (ShapedType::getNumElements(to.drop_front(d + 1)) == after && to[d] % repeats == 0)
             next = d;
         if (next < 0)
           return {};
@@ -483,7 +476,7 @@ private:
         bool isOnce = llvm::all_of(mine, [](int64_t size) { return size == 1; });
         if (!isOnce)
           llvm::copy(whole, repeated.begin() + start);
-        target.push_back(isOnce ? 1 : product(whole));
+        target.push_back(isOnce ? 1 : ShapedType::getNumElements(whole));
         start = end;
       }
       target.push_back(keys);

@@ -55,24 +55,6 @@ std::optional<double> apply(BinaryFunction function, double a, double b) {
   }
 }
 
-std::optional<bool> apply(ComparePredicate predicate, double a, double b) {
-  switch (predicate) {
-  case ComparePredicate::Eq:
-    return a == b;
-  case ComparePredicate::Ne:
-    return a != b;
-  case ComparePredicate::Lt:
-    return a < b;
-  case ComparePredicate::Le:
-    return a <= b;
-  case ComparePredicate::Gt:
-    return a > b;
-  case ComparePredicate::Ge:
-    return a >= b;
-  }
-  return std::nullopt;
-}
-
 /// `value` after a conversion to `type`; nullopt where that is not as simple.
 std::optional<double> convert(double value, Type type) {
   if (type.isInteger(1))
@@ -219,10 +201,8 @@ private:
       return convert(values[0], element);
     if (isa<SelectOp>(op))
       return values[0] != 0 ? values[1] : values[2];
-    if (auto compare = dyn_cast<CompareOp>(op)) {
-      std::optional<bool> truth = apply(compare.getPredicate(), values[0], values[1]);
-      return truth ? std::optional<double>(*truth) : std::nullopt;
-    }
+    if (auto compare = dyn_cast<CompareOp>(op))
+      return compareValues(compare.getPredicate(), values[0], values[1]);
     if (auto unary = dyn_cast<UnaryOp>(op)) {
       if (unary.getFunction() == UnaryFunction::Not && element.isInteger(1))
         return values[0] == 0;

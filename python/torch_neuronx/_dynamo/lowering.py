@@ -33,7 +33,6 @@ _SIZE_CHECKS = frozenset(
     }
 )
 
-# Position of the offset into the storage, which is not that into the argument.
 _STORAGE_OFFSETS = {
     "aten.as_strided.default": 3,
     "aten.as_strided_copy.default": 3,
@@ -193,6 +192,8 @@ class Overload(NamedTuple):
     draws: bool
     positions: dict[str, int]  # of the arguments
     defaults: list[Any]
+    # Position of an offset into the storage of an argument, which is not that into the argument.
+    storage_offset: int | None
 
 
 # By identity, because operators hash in Python; they live as long as the process.
@@ -210,6 +211,7 @@ def _overload(target: torch._ops.OpOverload) -> Overload:
             torch.Tag.nondeterministic_seeded in target.tags,
             {argument.name: position for position, argument in enumerate(schema.arguments)},
             [argument.default_value for argument in schema.arguments],
+            _STORAGE_OFFSETS.get(name),
         )
     return known
 
@@ -399,8 +401,8 @@ class Lowering:
             self._special_call(node, overload)
             return
         arguments = self._schema_arguments(overload, node)
-        if overload.name in _STORAGE_OFFSETS:
-            self._count_from_argument(node, arguments, _STORAGE_OFFSETS[overload.name])
+        if overload.storage_offset is not None:
+            self._count_from_argument(node, arguments, overload.storage_offset)
         if overload.draws:
             self.rng_needed = True
         if is_tensor:
