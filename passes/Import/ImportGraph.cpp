@@ -151,8 +151,8 @@ LogicalResult GraphImporter::importArguments(StringRef name, SmallVectorImpl<Dic
     Type element = elementType(input.type().dtype());
     if (!element) {
       failed = true;
-      emitError(loc) << "unsupported dtype " << typeName(input.type().dtype()) << " of input " << position << " ("
-                     << input.name() << "); convert it to a supported dtype, for example float32, outside of the graph";
+      emitError(loc) << "unsupported dtype " << typeName(input.type().dtype()) << " of input " << position
+                     << "; convert it to a supported dtype, for example float32, outside of the graph";
       continue;
     }
     argumentOfInput[position] = argumentTypes.size();

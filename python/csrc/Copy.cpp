@@ -86,7 +86,7 @@ void copySameDevice(const at::Tensor &source, const at::Tensor &destination) {
   const int device = destination.device().index();
   if (hasLazyBits(source) || hasLazyBits(destination)) {
     // Complex and negated tensors are host business; the device has no complex arithmetic.
-    countFallback("aten::copy_");
+    countFallback("aten::copy_", "the device has no complex arithmetic, and no lazy negation");
     at::Tensor staging = emptyHost(source.sizes(), source.strides(), source.scalar_type());
     copyDeviceToHost(source, staging);
     copyHostToDevice(staging, destination, false);

@@ -409,6 +409,10 @@ void EagerOverload::call(c10::DispatchKeySet keys, torch::jit::Stack *stack) {
 
 bool EagerOverload::tryCall(torch::jit::Stack *stack) {
   std::string reason;
+  return tryCall(stack, reason);
+}
+
+bool EagerOverload::tryCall(torch::jit::Stack *stack, std::string &reason) {
   while (true) {
     EagerCall attempt(*this, *stack);
     const auto outcome = attempt.run(reason);
@@ -426,9 +430,10 @@ size_t registerEagerOverloads(const std::vector<std::pair<std::string, std::vect
 bool eagerCopy(const at::Tensor &destination, const at::Tensor &source) {
   EagerOverload &overload = copyOverload();
   torch::jit::Stack stack{destination, source, false};
-  if (overload.tryCall(&stack))
+  std::string reason;
+  if (overload.tryCall(&stack, reason))
     return true;
-  countFallback("aten::copy_");
+  countFallback("aten::copy_", reason);
   return false;
 }
 

@@ -126,6 +126,8 @@ public:
   void call(c10::DispatchKeySet keys, torch::jit::Stack *stack);
   /// As call(), but says false instead of falling back to the CPU; the stack is then unchanged.
   bool tryCall(torch::jit::Stack *stack);
+  /// `reason` says why not.
+  bool tryCall(torch::jit::Stack *stack, std::string &reason);
 
   const std::string &name() const { return name_; }
   /// Computes only the first `count` results; the others come back undefined.

@@ -69,6 +69,8 @@ FallbackPolicy &policy() {
   return current;
 }
 
+std::atomic<void (*)(const std::string &)> theWarningSink{nullptr};
+
 void warnOnce(const std::string &name, const std::string &reason) {
   static auto *warned = new std::unordered_set<std::string>;
   static auto *mutex = new std::mutex;
@@ -77,8 +79,12 @@ void warnOnce(const std::string &name, const std::string &reason) {
     if (!warned->insert(name).second)
       return;
   }
-  TORCH_WARN(name, " runs on the CPU", reason.empty() ? "" : " (", reason, reason.empty() ? "" : ")",
-             "; torch_neuronx.get_fallback_ops() counts such calls");
+  const std::string text = name + " runs on the CPU" + (reason.empty() ? "" : ": ") + reason +
+                           "; torch_neuronx.get_fallback_ops() counts such calls";
+  if (auto *sink = theWarningSink.load())
+    sink(text);
+  else
+    TORCH_WARN(text);
 }
 
 /// A CPU generator that continues one of ours: reproducible from (seed, offset), different at every offset.
@@ -172,10 +178,12 @@ void fallbackToCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, cons
   }
 }
 
+void setWarningSink(void (*sink)(const std::string &)) { theWarningSink.store(sink); }
+
 void countExecution(const c10::OperatorHandle &op) { executed().count(op.schema().name()); }
-void countFallback(const std::string &name) {
+void countFallback(const std::string &name, const std::string &reason) {
   fellBack().count(name);
-  warnOnce(name, "");
+  warnOnce(name, reason);
 }
 
 std::vector<std::pair<std::string, uint64_t>> executedOperators() { return executed().list(); }

@@ -30,7 +30,11 @@ void refusedToCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, const
 /// An operator that ran on the device.
 void countExecution(const c10::OperatorHandle &op);
 /// Work done on the CPU outside fallbackToCpu.
-void countFallback(const std::string &name);
+void countFallback(const std::string &name, const std::string &reason);
+
+/// Shows a warning at the user's own line, which only the extension module can find; may raise. Without it, PyTorch
+/// shows the line of this library and, within functions of its own, its own line.
+void setWarningSink(void (*sink)(const std::string &));
 
 /// Operator name ("aten::mul") and number of invocations since the last clear, in order of first use.
 std::vector<std::pair<std::string, uint64_t>> executedOperators();

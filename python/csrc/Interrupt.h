@@ -3,6 +3,10 @@
 //
 // Ctrl-C while a thread waits for the device. The device library does not know Python: the extension module supplies
 // the question whether a signal has arrived, and waits ask it in slices, holding no lock.
+//
+// Python runs handlers of signals on the main thread only. During `loss.backward()` that thread sits in the autograd
+// engine, which knows no signals, while a thread of the engine waits for the device. Such a wait watches SIGINT itself:
+// for its duration a handler in front of Python's takes the signal, and the waiting thread decides what becomes of it.
 
 #ifndef NEURON_PYTHON_CSRC_INTERRUPT_H
 #define NEURON_PYTHON_CSRC_INTERRUPT_H
@@ -13,9 +17,31 @@
 
 namespace neuroncore::device {
 
-/// `check` raises if the wait is to end; called on the waiting thread.
-void setInterruptCheck(void (*check)());
-void checkInterrupt();
+/// What the extension module knows about signals. Called on the waiting thread.
+struct InterruptChecks {
+  /// Raises if the wait is to end.
+  void (*check)();
+  /// For a SIGINT that a watching wait has taken: raises if it may end the wait. Otherwise the signal goes on to its
+  /// own handler.
+  void (*taken)();
+};
+/// `checks` must outlive all waits.
+void setInterruptChecks(const InterruptChecks *checks);
+
+/// Watches SIGINT in a wait on a thread of the autograd engine; does nothing on other threads.
+class EngineWait {
+public:
+  EngineWait();
+  ~EngineWait();
+  EngineWait(const EngineWait &) = delete;
+  EngineWait &operator=(const EngineWait &) = delete;
+
+  /// Raises if an interrupt is to end the wait.
+  void check();
+
+private:
+  bool watching_ = false;
+};
 
 /// Short enough to feel prompt, long enough to cost nothing.
 constexpr std::chrono::milliseconds interruptInterval{100};
@@ -23,13 +49,16 @@ constexpr std::chrono::milliseconds interruptInterval{100};
 /// condition.wait(lock, ready), ended by an interrupt. `lock` is held again when the interrupt is raised.
 template <typename Ready>
 void waitInterruptibly(std::condition_variable &condition, std::unique_lock<std::mutex> &lock, Ready ready) {
+  if (ready())
+    return;
+  EngineWait wait;
   while (!condition.wait_for(lock, interruptInterval, ready)) {
     struct Unlocked {
       std::unique_lock<std::mutex> &lock;
       explicit Unlocked(std::unique_lock<std::mutex> &held) : lock(held) { lock.unlock(); }
       ~Unlocked() { lock.lock(); }
     } unlocked(lock);
-    checkInterrupt();
+    wait.check();
   }
 }
 

@@ -6,6 +6,8 @@
 
 #include "Module.h"
 
+#include <csignal>
+
 #include <pybind11/stl.h>
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Generator.h>
@@ -92,8 +94,27 @@ void raiseIfInterrupted() {
     throw py::error_already_set();
 }
 
+/// The signal is a KeyboardInterrupt of the wait where nobody else can make it one: Python's own handler is in place,
+/// and the main thread waits in the autograd engine, which raises there what is raised here.
+void raiseIfEngineWaits() {
+  if (!Py_IsInitialized() || _Py_IsFinalizing())
+    return;
+  const py::gil_scoped_acquire gil;
+  const py::module_ signals = py::module_::import("signal");
+  if (!signals.attr("getsignal")(SIGINT).is(signals.attr("default_int_handler")))
+    return;
+  const py::object thread = py::module_::import("threading").attr("main_thread")().attr("ident");
+  const py::object frame = py::module_::import("sys").attr("_current_frames")().attr("get")(thread);
+  if (frame.is_none() || !frame.attr("f_code").is(
+                             py::module_::import("torch.autograd.graph").attr("_engine_run_backward").attr("__code__")))
+    return;
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw py::error_already_set();
+}
+
 void bindDevices(py::module_ &module) {
-  setInterruptCheck(&raiseIfInterrupted);
+  static constexpr InterruptChecks interruptChecks{&raiseIfInterrupted, &raiseIfEngineWaits};
+  setInterruptChecks(&interruptChecks);
   module.def("cancel_pending", &cancelAllQueues, py::call_guard<py::gil_scoped_release>());
   module.def("device_count", &deviceCount);
   module.def("tensor_type", &tensorType);

@@ -119,6 +119,18 @@ void setPythonCompiler(py::object function) {
   });
 }
 
+void setPythonWarningSink(py::object function) {
+  // Leaked: see above.
+  static py::object *callable = nullptr;
+  callable = new py::object(std::move(function));
+  setWarningSink([](const std::string &text) {
+    if (!Py_IsInitialized() || _Py_IsFinalizing())
+      return;
+    const py::gil_scoped_acquire gil;
+    (*callable)(text);
+  });
+}
+
 ModelVariable::Role roleOf(const std::string &text) {
   if (text == "tensor")
     return ModelVariable::Role::Tensor;
@@ -261,6 +273,7 @@ void bindEager(py::module_ &module) {
     result["launches"] = statistics.launches;
     return result;
   });
+  module.def("set_warning_sink", &setPythonWarningSink);
   module.def("executed_operators", &executedOperators);
   module.def("fallback_operators", &fallbackOperators);
   module.def("clear_operator_tracking", &clearOperatorTracking);

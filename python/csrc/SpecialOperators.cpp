@@ -102,12 +102,14 @@ gruCellBackward(const at::Tensor &gradient, const at::Tensor &workspace, bool ha
 // Convolutions, when the compiler's table does not list aten::convolution
 // ---------------------------------------------------------------------------------------------------------------------
 
+constexpr const char *unsupportedArguments = "the compiler does not support it with these arguments";
+
 at::Tensor toHost(const at::Tensor &tensor) { return tensor.defined() ? tensor.cpu() : tensor; }
 
 at::Tensor convolution(const at::Tensor &input, const at::Tensor &weight, const std::optional<at::Tensor> &bias,
                        c10::IntArrayRef stride, c10::IntArrayRef padding, c10::IntArrayRef dilation, bool transposed,
                        c10::IntArrayRef outputPadding, int64_t groups) {
-  countFallback("aten::convolution");
+  countFallback("aten::convolution", unsupportedArguments);
   const std::optional<at::Tensor> hostBias = bias ? std::optional<at::Tensor>(toHost(*bias)) : std::nullopt;
   return at::convolution(toHost(input), toHost(weight), hostBias, stride, padding, dilation, transposed, outputPadding,
                          groups)
@@ -119,7 +121,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(const at::Ten
                                                                    c10::IntArrayRef padding, c10::IntArrayRef dilation,
                                                                    bool transposed, c10::IntArrayRef outputPadding,
                                                                    int64_t groups, std::array<bool, 3> mask) {
-  countFallback("aten::convolution_backward");
+  countFallback("aten::convolution_backward", unsupportedArguments);
   const int64_t channels = weight.size(transposed ? 1 : 0) * (transposed ? groups : 1);
   const std::vector<int64_t> biasSizes{channels};
   auto [first, second, third] =
@@ -144,7 +146,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor>
 batchNormOnHost(const at::Tensor &input, const std::optional<at::Tensor> &weight, const std::optional<at::Tensor> &bias,
                 const std::optional<at::Tensor> &mean, const std::optional<at::Tensor> &variance, bool training,
                 double momentum, double epsilon) {
-  countFallback("aten::native_batch_norm");
+  countFallback("aten::native_batch_norm", unsupportedArguments);
   const auto host = [](const std::optional<at::Tensor> &tensor) {
     return tensor && tensor->defined() ? std::optional<at::Tensor>(tensor->cpu()) : std::nullopt;
   };

@@ -6,7 +6,12 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
+import warnings
 from typing import Any
+
+import torch
 
 from . import _environment
 
@@ -31,6 +36,33 @@ def overloads() -> list[str]:
 def register(extension) -> None:
     extension.register_eager_overloads(overload_table())
     extension.set_eager_compiler(compile_call)
+    extension.set_warning_sink(warn_user)
+
+
+def _users_frame():
+    """The innermost frame outside of PyTorch. The autograd engine's threads have none of their own: there, it is where the
+    main thread calls `backward()`."""
+    for frame in (sys._getframe(), sys._current_frames().get(threading.main_thread().ident)):
+        while frame is not None:
+            if str(frame.f_globals.get("__name__")).partition(".")[0] not in ("torch", "torch_neuronx"):
+                return frame
+            frame = frame.f_back
+    return None
+
+
+def warn_user(text: str) -> None:
+    frame = _users_frame()
+    if frame is None:
+        warnings.warn(text, UserWarning, stacklevel=1)
+        return
+    warnings.warn_explicit(
+        text,
+        UserWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
 
 
 def _with_values(argument: Any, values: list[Any], reference_type: type) -> Any:
@@ -54,6 +86,9 @@ def _compile_call(op: str, inputs, arguments, results, outputs):
     from . import _C, _compilation
     from ._graph.builder import GraphBuilder, UnsupportedGraph
 
+    for kind, dtype, *_ in inputs:
+        if kind == "tensor" and (dtype is torch.float64 or dtype.is_complex):
+            return f"the device has no {str(dtype).removeprefix('torch.')}"
     try:
         builder = GraphBuilder(op, "eager")
         values: list[Any] = []
@@ -81,7 +116,9 @@ def _compile_call(op: str, inputs, arguments, results, outputs):
         entry = _compilation.compile_graph(builder.graph, options)
     except Exception as error:
         if _compilation.is_unsupported(error):
-            return getattr(error, "message", None) or str(error)
+            # The operator is named where the reason is shown.
+            lines = (getattr(error, "message", None) or str(error)).splitlines()
+            return "; ".join(dict.fromkeys(line.split(f"{op}: ", 1)[-1] for line in lines))
         raise
     name = op.split(".", 2)[1]
     label = op.replace(".", "::", 1).removesuffix(".default")

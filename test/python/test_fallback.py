@@ -42,6 +42,38 @@ def test_one_warning_per_operator(run_python):
     assert "fine" in process.stdout
 
 
+@pytest.mark.real
+def test_warning_names_the_users_line(run_python):
+    process = run_python(
+        """
+        import torch, warnings
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            torch.unique(torch.tensor([1.0, 2.0], device="neuron"))  # in a function of PyTorch's
+            torch.ones(2, device="neuron").double() * 2  # float64
+            loss = torch.linalg.det(torch.eye(3, device="neuron", requires_grad=True))
+            loss.backward()  # on a thread of the autograd engine
+        for item in caught:
+            print(open(item.filename).readlines()[item.lineno - 1].strip(), "|", item.message)
+        warnings.simplefilter("error")
+        try:
+            torch.nn.functional.max_pool2d(torch.ones(1, 1, 4, 4, device="neuron"), 2)
+        except UserWarning as error:
+            print("raised |", error)
+        """
+    )
+    lines = [line.split(" | ") for line in process.stdout.splitlines()]
+    ending = "; torch_neuronx.get_fallback_ops() counts such calls"
+    assert all(message.endswith(ending) and "/" not in message for _, message in lines)
+    shown = [(place.split("# ")[-1], message.removesuffix(ending)) for place, message in lines]
+    assert shown[0] == (
+        "in a function of PyTorch's", "aten::_unique2 runs on the CPU: the compiler has no lowering for it"
+    )  # fmt: skip
+    assert ("float64", "aten::mul runs on the CPU: the device has no float64") in shown
+    assert any(place == "on a thread of the autograd engine" for place, _ in shown)
+    assert shown[-1][0] == "raised"
+
+
 def test_fallback_can_be_forbidden(run_python):
     tensor = torch.tensor([1.0, 2.0], device="neuron")
     previous = _C.fallback_policy()

@@ -175,3 +175,135 @@ def test_killed_process_leaves_a_usable_cache(run_python, tmp_path, moment):
     second = run_python(use, TORCH_NEURONX_NEFF_CACHE_DIR=str(cache))
     assert (first.stdout.split(), second.stdout.split()) == (["0", "0"], ["1", "0"])
     assert not any(path.exists() for path in abandoned)
+
+
+# The main thread sits in the autograd engine, which knows no signals; a thread of the engine waits for the device.
+BACKWARD = """
+import os, signal, sys, threading, time
+import torch
+
+class Wait(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x.clone()
+    @staticmethod
+    def backward(context, gradient):
+        assert threading.current_thread() is not threading.main_thread()
+        return gradient * gradient.sum().item()
+
+class Plain(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x.clone()
+    @staticmethod
+    def backward(context, gradient):
+        # More than the queue takes at once.
+        for _ in range(10000):
+            gradient = gradient + 1
+        return gradient
+
+factor = torch.eye(512, device="neuron")
+x = torch.ones(512, 512, device="neuron", requires_grad=True)
+
+def loss_of(count, wait=Wait):
+    value = wait.apply(x)
+    for _ in range(count):
+        value = value @ factor
+    return value.sum()
+
+loss_of(16).backward()
+torch.neuron.synchronize()
+x.grad = None
+started = time.perf_counter()
+loss_of(16).backward()
+# A second of work: far longer than the wait sleeps between two looks at the signal.
+count = max(16, int(16 / (time.perf_counter() - started)))
+gradient = x.grad.cpu()
+x.grad = None
+
+def interrupt_soon():
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+def position():
+    from torch_neuronx import _C
+    return _C.queue_position(0)
+"""
+
+
+def test_wait_within_backward_ends_at_an_interrupt(run_python):
+    process = run_python(
+        BACKWARD
+        + """
+for wait in (Wait, Plain):
+    for function in (lambda loss: loss.backward(), lambda loss: torch.autograd.grad(loss, x)):
+        loss = loss_of(count, wait)
+        torch.neuron.synchronize()
+        interrupt_soon()
+        try:
+            function(loss)
+        except KeyboardInterrupt:
+            submitted, completed = position()
+            # A signal that is still to be handled would raise once more here.
+            for _ in range(1000):
+                time.sleep(0)
+            assert completed < submitted, "the interrupt came when all was done"
+            print("interrupted")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        torch.neuron.synchronize()
+x.grad = None
+loss_of(16).backward()
+torch.testing.assert_close(x.grad.cpu(), gradient)
+interrupt_soon()
+try:
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("handler in place")
+"""
+    )
+    assert process.stdout.splitlines() == ["interrupted"] * 4 + ["handler in place"]
+
+
+def test_handler_of_the_user_outlives_a_wait_within_backward(run_python):
+    process = run_python(
+        BACKWARD
+        + """
+def handler(number, frame):
+    print("handler")
+
+signal.signal(signal.SIGINT, handler)
+loss = loss_of(count)
+torch.neuron.synchronize()
+interrupt_soon()
+loss.backward()
+print("done")
+assert signal.getsignal(signal.SIGINT) is handler
+"""
+    )
+    # In PyTorch's engine no handler of Python runs; the signal is kept until it ends.
+    assert process.stdout.splitlines() == ["handler", "done"]
+
+
+def test_interrupt_reaches_a_main_thread_that_waits_elsewhere(run_python):
+    process = run_python(
+        BACKWARD
+        + """
+loss = loss_of(count)
+torch.neuron.synchronize()
+finished = threading.Event()
+
+def work():
+    loss.backward()
+    finished.set()
+
+threading.Thread(target=work).start()
+interrupt_soon()
+try:
+    finished.wait()
+except KeyboardInterrupt:
+    print("main thread")
+finished.wait()
+torch.neuron.synchronize()
+print(x.grad.isfinite().all().item())
+"""
+    )
+    assert process.stdout.splitlines() == ["main thread", "True"]
