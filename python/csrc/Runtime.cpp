@@ -57,8 +57,7 @@ void initialise() {
   if (initialised.load())
     return;
   const NRT_STATUS status = nrt_init(NRT_FRAMEWORK_TYPE_PYTORCH, "2.13", "");
-  TORCH_CHECK(status == NRT_SUCCESS, "the neuron runtime did not initialise: ", describe(status),
-              " (NEURON_RT_VISIBLE_CORES and NEURON_RT_NUM_CORES select the cores)");
+  TORCH_CHECK(status == NRT_SUCCESS, "the neuron runtime did not initialise: ", describe(status));
   pthread_atfork(nullptr, nullptr, [] {
     if (initialised.load())
       forked.store(true);

@@ -17,12 +17,11 @@ import shutil
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import _environment
+from . import _environment, _warnings
 
 NEFF_FILE = "graph.neff"
 METADATA_FILE = "metadata.json"
@@ -49,7 +48,7 @@ def _warn_once(topic: str, message: str) -> None:
         if topic in _warned:
             return
         _warned.add(topic)
-    warnings.warn(message, RuntimeWarning, stacklevel=4)
+    _warnings.warn_user(message, RuntimeWarning)
 
 
 def _folder(directory: str, key: str) -> str:

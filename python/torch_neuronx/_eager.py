@@ -6,14 +6,11 @@
 from __future__ import annotations
 
 import os
-import sys
-import threading
-import warnings
 from typing import Any
 
 import torch
 
-from . import _environment
+from . import _environment, _warnings
 
 _OVERLOADS_FILE = os.path.join(os.path.dirname(__file__), "data", "overloads.txt")
 
@@ -36,33 +33,7 @@ def overloads() -> list[str]:
 def register(extension) -> None:
     extension.register_eager_overloads(overload_table())
     extension.set_eager_compiler(compile_call)
-    extension.set_warning_sink(warn_user)
-
-
-def _users_frame():
-    """The innermost frame outside of PyTorch. The autograd engine's threads have none of their own: there, it is where the
-    main thread calls `backward()`."""
-    for frame in (sys._getframe(), sys._current_frames().get(threading.main_thread().ident)):
-        while frame is not None:
-            if str(frame.f_globals.get("__name__")).partition(".")[0] not in ("torch", "torch_neuronx"):
-                return frame
-            frame = frame.f_back
-    return None
-
-
-def warn_user(text: str) -> None:
-    frame = _users_frame()
-    if frame is None:
-        warnings.warn(text, UserWarning, stacklevel=1)
-        return
-    warnings.warn_explicit(
-        text,
-        UserWarning,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        module=frame.f_globals.get("__name__"),
-        registry=frame.f_globals.setdefault("__warningregistry__", {}),
-    )
+    extension.set_warning_sink(_warnings.warn_user)
 
 
 def _with_values(argument: Any, values: list[Any], reference_type: type) -> Any:

@@ -603,6 +603,22 @@ def test_inputs_of_too_many_dimensions_name_their_first_use():
     assert "aten.relu.default" in message and "# the first use" in message
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex64])
+def test_inputs_of_other_dtypes_name_their_first_use(dtype):
+    def function(x):
+        return x * 2  # the first use
+
+    with pytest.raises(Exception, match=f"the device has no dtype {str(dtype)[6:]}; pass ") as caught:
+        torch.compile(function, backend="neuron", fullgraph=True)(torch.ones(3, dtype=dtype))
+    assert "aten.mul.Tensor" in str(caught.value) and "# the first use" in str(caught.value)
+
+
+def test_folder_for_artefacts_that_cannot_be_made():
+    options = {"compiler_workdir": "/proc/nowhere"}
+    with pytest.raises(Exception, match="folder that can be written in option 'compiler_workdir'"):
+        torch.compile(torch.neg, backend="neuron", options=options)(torch.ones(3, device="neuron"))
+
+
 def test_nodes_that_differ_in_one_argument_only():
     """Signs of zero, NaN, and numbers that are equal in Python but not of one type, in every order of the nodes."""
 

@@ -15,16 +15,23 @@ using namespace neuroncore::compiler;
 
 namespace {
 
-void print(const Diagnostic &diagnostic) {
+/// MLIR has no name for text that comes from memory.
+std::string fileOf(const SourceFrame &frame, const std::string &input) {
+  return frame.file == "-" ? input : frame.file;
+}
+
+void print(const Diagnostic &diagnostic, const std::string &input) {
   static constexpr const char *kNames[] = {"error", "warning", "remark", "note"};
-  if (!diagnostic.frames.empty())
-    std::cerr << diagnostic.frames.front().file << ':' << diagnostic.frames.front().line << ": ";
+  if (diagnostic.frames.empty())
+    std::cerr << input << ": ";
+  else
+    std::cerr << fileOf(diagnostic.frames.front(), input) << ':' << diagnostic.frames.front().line << ": ";
   std::cerr << kNames[static_cast<int>(diagnostic.severity)] << ": ";
   if (!diagnostic.node.empty())
     std::cerr << '[' << diagnostic.node << "] ";
   std::cerr << diagnostic.message << '\n';
   for (size_t i = 1; i < diagnostic.frames.size(); ++i)
-    std::cerr << "  called from " << diagnostic.frames[i].file << ':' << diagnostic.frames[i].line << '\n';
+    std::cerr << "  called from " << fileOf(diagnostic.frames[i], input) << ':' << diagnostic.frames[i].line << '\n';
 }
 
 } // namespace
@@ -36,6 +43,7 @@ int main(int argc, char **argv) {
   CompileOptions options;
   bool timing = false, metadata = false;
   app.name("neuron-compile");
+  app.set_version_flag("--version", "neuron-compile " NEURON_VERSION);
   app.add_option("input", input, "GraphDef or MLIR file")->check(CLI::ExistingFile);
   app.add_option("-o,--output", output, "file to write (default: standard output for IR, <input>.neff for a NEFF)");
   app.add_option("--target", options.target, "trn1, trn2 or trn3 (default: that of the MLIR input, else trn2)");
@@ -87,7 +95,7 @@ int main(int argc, char **argv) {
   CompileResult result = isIr ? compileIr(bytes, options)
                               : compileGraph({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, options);
   for (const Diagnostic &diagnostic : result.diagnostics)
-    print(diagnostic);
+    print(diagnostic, input);
   if (timing)
     for (auto &[phase, milliseconds] : result.phaseMilliseconds)
       std::cerr << phase << ": " << milliseconds << " ms\n";

@@ -321,6 +321,7 @@ int runTool(const Options &options) {
 int main(int argc, char **argv) {
   Options options;
   CLI::App app("Execute a NEFF on the software NeuronCore.", "neuron-run");
+  app.set_version_flag("--version", "neuron-run " NEURON_VERSION);
   app.add_option("neff", options.neff, "the NEFF file")->required();
   app.add_option("-i,--input", options.inputs, "name=file.npy, once for each input");
   CLI::Option *output =

@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
-from .. import _compilation, _environment, _loading
+from .. import _compilation, _environment, _loading, _warnings
 from . import metrics
 from .errors import REMEDY, NeuronCompileError, NeuronUnsupportedError
 from .lowering import Lowered, has_symbols, lower, symbol_values
@@ -66,7 +65,7 @@ def _warn_once(topic: str, message: str) -> None:
         if topic in _warned:
             return
         _warned.add(topic)
-    warnings.warn(message, UserWarning, stacklevel=3)
+    _warnings.warn_user(message)
 
 
 def neuron_backend(
@@ -121,7 +120,7 @@ def _compile(gm: GraphModule, kind: str, options: BackendOptions) -> Callable:
 def _run_eagerly(gm: GraphModule, error: NeuronCompileError) -> Callable:
     from torch._functorch.aot_autograd import make_boxed_func
 
-    warnings.warn(f"a graph runs eagerly because it could not be compiled: {error}", UserWarning, stacklevel=2)
+    _warnings.warn_user(f"a graph runs eagerly because it could not be compiled: {error}")
     return make_boxed_func(gm.forward)
 
 
@@ -239,7 +238,13 @@ def _run_compiler(lowered: Lowered, options: BackendOptions):
     if options.workdir is not None:
         folder = os.path.join(options.workdir, lowered.graph.name)
         compile_options["dump_phases_to"] = folder
-        os.makedirs(folder, exist_ok=True)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise type(error)(
+                error.errno, f"expected a folder that can be written in option 'compiler_workdir' but got {error.strerror}",
+                folder,
+            ) from error
         _write(folder, "graph.pb", lowered.graph.SerializeToString(deterministic=True))
     compile_options["model_name"] = options.model_name
     try:

@@ -27,17 +27,28 @@ class HostNumbers:
 
     def __init__(self, gm: GraphModule, concrete: Callable[[Any], Any]):
         self._concrete = concrete
-        self._placeholders: list[Node] = []
-        # Floats of rank 0 on the CPU that follow from arguments, and tensors of rank 0 that follow from nothing.
+        # Numbers of rank 0 on the CPU that follow from arguments, and tensors of rank 0 that follow from nothing.
         self.nodes: set[Node] = set()
         self.constants: set[Node] = set()
         # Those that the program takes, in the order of its parameters, and those that are results: (position, node).
         self.parameters: list[Node] = []
         self.results: list[tuple[int, Node]] = []
+        self._placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
+        # Integers (of `s // 2`, say) stay here when only numbers follow from them: parameters and results are floats.
+        elsewhere: set[Node] = set()
+        while True:
+            self._collect(gm, elsewhere)
+            integers = {node for node in self.nodes if not node.meta["val"].dtype.is_floating_point}
+            used = {node for node in integers if any(user not in self.nodes for user in node.users)}
+            if not used:
+                break
+            elsewhere |= used
+
+    def _collect(self, gm: GraphModule, elsewhere: set[Node]) -> None:
+        self.nodes.clear()
+        self.constants.clear()
         for node in gm.graph.nodes:
-            if node.op == "placeholder":
-                self._placeholders.append(node)
-            if not _is_number(node):
+            if node in elsewhere or not _is_number(node):
                 continue
             if node.op == "placeholder":
                 if node.meta["val"].dtype == torch.float64 and node.users:
@@ -47,7 +58,7 @@ class HostNumbers:
                 if all(item in self.nodes or item in self.constants for item in inputs) and not node.is_impure():
                     if not any(item in self.nodes for item in inputs):
                         self.constants.add(node)
-                    elif node.meta["val"].dtype.is_floating_point:
+                    else:
                         self.nodes.add(node)
 
     def function(self) -> Callable[[list[Any]], tuple[list[float], list[torch.Tensor]]] | None:

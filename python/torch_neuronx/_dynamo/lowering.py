@@ -336,6 +336,10 @@ class Lowering:
             if not node.users:
                 return
             dtype, sizes, strides = self._type(value)
+            if dtype is torch.float64 or dtype.is_complex:
+                name = str(dtype).removeprefix("torch.")
+                other = "torch.view_as_real of it" if dtype.is_complex else "it as float32"
+                raise UnsupportedGraph(f"the device has no dtype {name}; pass {other}")
             self.input_of[node] = len(self.inputs)
             self.inputs.append(InputSpec(position, dtype, sizes, strides, _device_of(value).type == "cpu"))
             self.values[node] = self.builder.add_tensor_input(node.name, dtype, sizes, strides)
@@ -400,6 +404,9 @@ class Lowering:
         if overload.is_special:
             self._special_call(node, overload)
             return
+        if target is torch.ops.prims.convert_element_type.default and node.args[1] is torch.float64:
+            self._number_of_tensor(node)
+            return
         arguments = self._schema_arguments(overload, node)
         if overload.storage_offset is not None:
             self._count_from_argument(node, arguments, overload.storage_offset)
@@ -415,6 +422,21 @@ class Lowering:
             # Gradients are written to when they are unscaled only.
             produced[1] = list(arguments[1])
         self.values[node] = produced
+
+    def _number_of_tensor(self, node: Node) -> None:
+        """A Python float that the function reads from a tensor, as Dynamo spells it. What rounds it at once is as exact
+        without the step through float64."""
+        source = node.args[0]
+        rounded = all(
+            user.target is torch.ops.prims.convert_element_type.default and user.args[1] is not torch.float64
+            for user in node.users
+        )
+        if source not in self.values or not source.meta["val"].dtype.is_floating_point or not rounded:
+            raise UnsupportedGraph(
+                "arithmetic on a Python number that is read from a tensor (.item()) is done in float64, which the device "
+                "does not have; leave out .item() so that it stays a tensor, or compute it outside of the compiled function"
+            )
+        self.values[node] = self.values[source]
 
     def _special_call(self, node: Node, overload: Overload) -> None:
         op = overload.name
@@ -640,6 +662,12 @@ def _refusal(node: Node, message: str) -> NeuronUnsupportedError:
         described = f" ({value.dtype} {list(value.shape)})" if isinstance(value, torch.Tensor) else ""
         message = f"{kind} {node.name}{described}: {message}"
         place = next((user for user in node.users if frames_of(user)), node)
+    elif not frames_of(node):
+        # Dynamo's own steps have no line; their operands lead to one.
+        seen = list(node.all_input_nodes)
+        for operand in seen:
+            seen.extend(other for other in operand.all_input_nodes if other not in seen)
+        place = next((operand for operand in seen if frames_of(operand)), node)
     return NeuronUnsupportedError(
         message,
         code="NCC_EUOC002",

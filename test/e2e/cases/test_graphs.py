@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 import textwrap
 
+import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -98,6 +100,25 @@ def test_arithmetic_on_numbers_that_vary():
         assert same == number
         torch.testing.assert_close(got.cpu(), want)
         torch.testing.assert_close(device.grad.cpu(), host.grad)
+
+
+def test_integers_of_numbers_that_vary():
+    """What rounds a float argument stays a number of the host."""
+    run = compile(lambda t, f: t * (f // 0.4) + math.floor(f * 3), dynamic=True)
+    for f in (0.5, 2.7, -1.1):
+        x = torch.randn(5)
+        torch.testing.assert_close(run(x.to("neuron"), f).cpu(), x * (f // 0.4) + math.floor(f * 3))
+
+
+def test_number_read_from_a_tensor():
+    """`.item()` of a float that is used as it is; what is computed from it would be float64."""
+    x = torch.randn(5)
+    run = compile(lambda t: t * t.sum().item(), dynamic=True)
+    torch.testing.assert_close(run(x.to("neuron")).cpu(), x * x.sum().item())
+    run = compile(lambda t: t * (t.sum().item() + 1.5), dynamic=True)  # the line of .item()
+    with pytest.raises(Exception, match=r"leave out \.item\(\)") as refusal:
+        run(x.to("neuron"))
+    assert "# the line of .item()" in str(refusal.value)
 
 
 def test_nested_results():

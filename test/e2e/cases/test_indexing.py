@@ -138,6 +138,25 @@ def test_index_out_of_range(name, compiled):
     assert torch.equal((x[0] * 0).cpu(), torch.zeros(shape[1:]))  # the device goes on
 
 
+@pytest.mark.parametrize("compiled", (False, True), ids=("eager", "compiled"))
+@pytest.mark.parametrize("target", (9, -1), ids=("beyond", "negative"))
+def test_class_out_of_range(target, compiled):
+    """The loss and the gradient of its row are NaN (docs/PyTorch.md), and an assertion in a compiled graph finds it."""
+    scores = torch.randn(3, 4).to("neuron").requires_grad_()
+    classes = torch.tensor([0, target, 2]).to("neuron")
+    loss = (compile(F.cross_entropy) if compiled else F.cross_entropy)(scores, classes)
+    loss.backward()
+    assert loss.isnan().item() and scores.grad.isnan().all(1).tolist() == [False, True, False]
+
+    def checked(scores, classes):
+        torch._assert_async(((classes >= 0) & (classes < 4)).all(), "class out of range")
+        return F.cross_entropy(scores, classes)
+
+    if compiled:
+        with pytest.raises(RuntimeError, match="_assert_async"):
+            compile(checked)(scores.detach(), classes).cpu()
+
+
 CACHES = {
     "index_copy_": lambda cache, at, new: cache.index_copy_(2, at, new),
     "assignment": lambda cache, at, new: cache.__setitem__((slice(None), slice(None), at), new),
