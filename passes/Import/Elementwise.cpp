@@ -194,6 +194,13 @@ template <BinaryFunction function, BinaryFunction ofBool = function> void promot
   b.result(b.binary(b.isBool(type) ? ofBool : function, b.operandAs(x, type), b.operandAs(y, type)));
 }
 
+/// Functions on the promoted type that PyTorch has for floats only.
+template <BinaryFunction function> void promotedFloat(NodeImporter &b) {
+  if (!isa<FloatType>(b.promote({b.operand(0), b.operand(1)})))
+    return b.error("unsupported dtype: expected floats; convert to float32 first");
+  promoted<function>(b);
+}
+
 /// Float functions: integers become f32 first.
 template <BinaryFunction function> void floatBinary(NodeImporter &b) {
   Operand x = b.operand(0), y = b.operand(1);
@@ -395,18 +402,18 @@ constexpr Registration kImporters[] = {
     {"aten.fmax.default", "TT", promoted<BinaryFunction::Fmax, BinaryFunction::Or>},
     {"aten.fmin.default", "TT", promoted<BinaryFunction::Fmin, BinaryFunction::And>},
     {"aten.atan2.default", "TT", floatBinary<BinaryFunction::Atan2>},
-    {"aten.hypot.default", "TT", promoted<BinaryFunction::Hypot>},
+    {"aten.hypot.default", "TT", promotedFloat<BinaryFunction::Hypot>},
     {"aten.copysign.Tensor", "TT", floatBinary<BinaryFunction::Copysign>},
     {"aten.copysign.Scalar", "TS", floatBinary<BinaryFunction::Copysign>},
-    {"aten.nextafter.default", "TT", promoted<BinaryFunction::Nextafter>},
+    {"aten.nextafter.default", "TT", promotedFloat<BinaryFunction::Nextafter>},
     {"aten.xlogy.Tensor", "TT", floatBinary<BinaryFunction::Xlogy>},
     {"aten.xlogy.Scalar_Self", "ST", floatBinary<BinaryFunction::Xlogy>},
     {"aten.xlogy.Scalar_Other", "TS", floatBinary<BinaryFunction::Xlogy>},
     {"aten.special_xlog1py.default", "TT", floatBinary<BinaryFunction::Xlog1py>},
     {"aten.special_xlog1py.self_scalar", "ST", floatBinary<BinaryFunction::Xlog1py>},
     {"aten.special_xlog1py.other_scalar", "TS", floatBinary<BinaryFunction::Xlog1py>},
-    {"aten.logaddexp.default", "TT", promoted<BinaryFunction::Logaddexp>},
-    {"aten.logaddexp2.default", "TT", promoted<BinaryFunction::Logaddexp2>},
+    {"aten.logaddexp.default", "TT", promotedFloat<BinaryFunction::Logaddexp>},
+    {"aten.logaddexp2.default", "TT", promotedFloat<BinaryFunction::Logaddexp2>},
     {"aten.ldexp.Tensor", "TT", ldexp},
     {"aten.heaviside.default", "TT", heaviside},
     {"aten.bitwise_and.Tensor", "TT", promoted<BinaryFunction::And>},

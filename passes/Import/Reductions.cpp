@@ -112,7 +112,17 @@ template <int dimAt, int keepdimAt> void minimumAndMaximum(NodeImporter &b) {
   b.result(1, b.keepOrDrop(b.reduce(isBool ? ReduceKind::Or : ReduceKind::Max, x, dims), dims, keep));
 }
 
+/// PyTorch has no such function of integers; eager then raises what it says.
+bool refusedAsInteger(NodeImporter &b) {
+  if (isa<FloatType>(getElementTypeOrSelf(b.tensor(0))))
+    return false;
+  b.error("unsupported dtype: expected floats; convert to float32 first");
+  return true;
+}
+
 template <bool root, bool withMean> void variance(NodeImporter &b) {
+  if (refusedAsInteger(b))
+    return;
   Value x = b.castTo(b.tensor(0), b.f32());
   Shape dims = dimensions(b, x, {1, 3});
   double correction = b.isNone(2) ? 1 : b.knownNumber(2).asDouble();
@@ -202,11 +212,15 @@ Shape oneDimension(NodeImporter &b, Value x, unsigned i) {
 
 /// dtype= (or half_to_float) is in the recorded result type.
 void softmaxOf(NodeImporter &b) {
+  if (refusedAsInteger(b))
+    return;
   Value x = b.castTo(b.tensor(0), b.f32());
   b.result(softmax(b, x, oneDimension(b, x, 1)));
 }
 
 void logSoftmaxOf(NodeImporter &b) {
+  if (refusedAsInteger(b))
+    return;
   Value x = b.castTo(b.tensor(0), b.f32());
   b.result(logSoftmax(b, x, oneDimension(b, x, 1)));
 }

@@ -137,6 +137,30 @@ def test_dtypes_run_on_the_cpu_in_eager(dtype):
     assert torch_neuronx.get_fallback_ops()
 
 
+FLOATS_ONLY = {
+    "hypot": lambda t: torch.hypot(t, t),
+    "logaddexp": lambda t: torch.logaddexp(t, t),
+    "logaddexp2": lambda t: torch.logaddexp2(t, t),
+    "nextafter": lambda t: torch.nextafter(t, t),
+    "var": lambda t: t.var(0),
+    "std_mean": lambda t: torch.std_mean(t),
+    "softmax": lambda t: t.softmax(0),
+    "log_softmax": lambda t: t.log_softmax(0),
+}
+
+
+@pytest.mark.parametrize("name", FLOATS_ONLY)
+def test_integers_are_refused_where_the_cpu_refuses_them(name):
+    """Eager raises what the CPU raises; a compiled graph refuses by name."""
+    function, x = FLOATS_ONLY[name], torch.arange(6).reshape(2, 3)
+    with pytest.raises(RuntimeError) as expected:
+        function(x)
+    with pytest.raises(type(expected.value), match=re.escape(str(expected.value))):
+        function(x.to("neuron"))
+    with pytest.raises(torch._dynamo.exc.TorchDynamoException):
+        compile(function)(x.to("neuron"))
+
+
 def test_complex_rotary_embedding_is_refused():
     """view_as_complex and polar: refused with the line, right in eager (tenstorrent/tt-xla#3060)."""
 
