@@ -13,6 +13,7 @@
 #include <set>
 
 #include "neuron/Support/Interrupt.h"
+#include "neuron/Support/Progress.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -213,8 +214,17 @@ void Grouping::absorb(ArrayRef<unsigned> united, Operation *op, SmallVector<Oper
   groups[target].costNs = costNs;
 }
 
-/// Operations after `start` that need nothing but `group`, each other and buffers, `limit` at most. What needs the
-/// group and another kernel as well ends the search: it may want to unite the two before anything else joins.
+/// Whether an operation that needs `group` and other kernels can only join the group: the others came before it and are
+/// too large to be united with it.
+bool Grouping::mustJoin(Operation *op, unsigned group) const {
+  for (unsigned producer : producerGroups(op))
+    if (producer > group || (producer != group && groups[producer].ops.size() + groups[group].ops.size() + 1 <= maxOps))
+      return false;
+  return !makesCycle(group, op);
+}
+
+/// Operations after `start` that need nothing but `group`, each other, buffers and kernels that are complete, `limit`
+/// at most. What may want to unite the group with another kernel before anything else joins ends the search.
 SmallVector<Operation *> Grouping::followers(unsigned group, size_t start, size_t limit) const {
   SmallVector<Operation *> found;
   llvm::SmallPtrSet<Operation *, 16> chosen;
@@ -223,7 +233,7 @@ SmallVector<Operation *> Grouping::followers(unsigned group, size_t start, size_
     Operation *op = work[index];
     if (groupOf.contains(op))
       continue;
-    bool needsGroup = false, needsOthers = !canFuse(op);
+    bool needsGroup = false, needsOthers = !canFuse(op), needsLater = needsOthers;
     for (Value operand : op->getOperands()) {
       Operation *producer = viewSource(operand).getDefiningOp();
       if (!producer || isa<ConstantOp, IotaOp>(producer))
@@ -231,8 +241,9 @@ SmallVector<Operation *> Grouping::followers(unsigned group, size_t start, size_
       auto it = groupOf.find(producer);
       bool own = chosen.contains(producer) || (it != groupOf.end() && it->second == group);
       (own ? needsGroup : needsOthers) = true;
+      needsLater |= !own && it == groupOf.end();
     }
-    if (needsGroup && needsOthers)
+    if (needsGroup && needsOthers && (needsLater || !mustJoin(op, group)))
       break;
     if (!needsGroup)
       continue;
@@ -264,8 +275,15 @@ void Grouping::extend(unsigned group, size_t start) {
         separate += costOf(op, nullptr).value_or(1e30);
     }
     if (cost && *cost <= separate) {
-      for (Operation *op : batch)
+      llvm::SetVector<unsigned> producers;
+      for (unsigned producer : groups[group].producers)
+        producers.insert(livingGroup(producer));
+      for (Operation *op : batch) {
         groupOf[op] = group;
+        producers.insert_range(producerGroups(op));
+      }
+      producers.remove(group);
+      groups[group].producers = producers.takeVector();
       groups[group].ops = std::move(ops);
       groups[group].costNs = *cost;
       limit *= 2;
@@ -369,6 +387,7 @@ void Grouping::run() {
       work.push_back(&op);
   }
   for (auto [number, op] : llvm::enumerate(work)) {
+    ::neuroncore::reportStep("operation", number, work.size());
     if (::neuroncore::interruptRequested())
       return;
     if (groupOf.contains(op))

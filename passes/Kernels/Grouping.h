@@ -44,6 +44,7 @@ private:
   void place(Operation *op);
   bool tryMerge(ArrayRef<unsigned> groups, Operation *op);
   bool makesCycle(ArrayRef<unsigned> groups, Operation *op) const;
+  bool mustJoin(Operation *op, unsigned group) const;
   SmallVector<Operation *> followers(unsigned group, size_t start, size_t limit) const;
   void extend(unsigned group, size_t start);
   void mergeSiblings();
