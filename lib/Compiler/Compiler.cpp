@@ -21,6 +21,7 @@
 #include "neuron/Graph/GraphReader.h"
 #include "neuron/Neff/Neff.h"
 #include "neuron/Support/Interrupt.h"
+#include "neuron/Support/Progress.h"
 #include "neuron/Target/MachineModel.h"
 #include "passes/Emit/Emit.h"
 #include "passes/Import/Import.h"
@@ -221,6 +222,7 @@ private:
   template <typename Body> bool timed(Phase phase, Body body) {
     if (interruptRequested())
       return fail("the compilation was interrupted before phase " + ::mlir::neuron::phaseName(phase).str());
+    reportPhase(::mlir::neuron::phaseName(phase).str());
     auto start = std::chrono::steady_clock::now();
     bool ok = body();
     std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
@@ -305,6 +307,7 @@ private:
 
 CompileResult compileGraph(std::span<const uint8_t> graphDef, const CompileOptions &options) {
   CompileResult result;
+  ProgressLine progress("neuron compiles");
   Compilation compilation(options, result);
   result.succeeded = compilation.start() && compilation.import(graphDef) && compilation.lower() && compilation.finish();
   return result;
@@ -312,6 +315,7 @@ CompileResult compileGraph(std::span<const uint8_t> graphDef, const CompileOptio
 
 CompileResult compileIr(std::string_view text, const CompileOptions &options) {
   CompileResult result;
+  ProgressLine progress("neuron compiles");
   Compilation compilation(options, result);
   result.succeeded = compilation.start() && compilation.parse(text) && compilation.lower() && compilation.finish();
   return result;

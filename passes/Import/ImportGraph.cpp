@@ -11,6 +11,7 @@
 #include "dialects/Neuron/NeuronViews.h"
 #include "mlir/IR/Verifier.h"
 #include "neuron/Support/Interrupt.h"
+#include "neuron/Support/Progress.h"
 #include "passes/Import/Foreach.h"
 #include "passes/Import/GraphImporter.h"
 #include "passes/Import/Layers.h"
@@ -564,6 +565,7 @@ LogicalResult GraphImporter::run(ModuleOp target, StringRef name) {
   }
   importConstants();
   for (int i = 0; i < graph.nodes_size(); ++i) {
+    ::neuroncore::reportStep("node", i, graph.nodes_size());
     if (::neuroncore::interruptRequested())
       return failure();
     importNode(i);

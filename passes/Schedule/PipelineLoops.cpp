@@ -11,6 +11,7 @@
 #include "neuron/Isa/Cost.h"
 #include "neuron/Isa/InstructionTable.h"
 #include "neuron/Support/Interrupt.h"
+#include "neuron/Support/Progress.h"
 #include "passes/Schedule/ModuloSchedule.h"
 #include "passes/Schedule/Passes.h"
 
@@ -259,7 +260,8 @@ struct PipelineLoopsPass : neuron::impl::PipelineLoopsPassBase<PipelineLoopsPass
           if (loop.getCopies().size() > 1 &&
               llvm::none_of(loop.getCopies().front().front(), llvm::IsaPred<nisa::LoopOp>))
             loops.insert(loop);
-      for (nisa::LoopOp loop : loops) {
+      for (auto [number, loop] : llvm::enumerate(loops)) {
+        ::neuroncore::reportStep("loop", number, loops.size());
         if (::neuroncore::interruptRequested())
           return signalPassFailure();
         rewrite(loop, instructions, view->units.front(), *model);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "neuron/Support/Interrupt.h"
+#include "neuron/Support/Progress.h"
 #include "passes/Select/KernelSelector.h"
 #include "passes/Select/Passes.h"
 
@@ -26,7 +27,8 @@ struct SelectInstructionsPass : neuron::impl::SelectInstructionsPassBase<SelectI
     }
     SmallVector<KernelOp> kernels;
     getOperation().walk([&](KernelOp kernel) { kernels.push_back(kernel); });
-    for (KernelOp kernel : kernels) {
+    for (auto [number, kernel] : llvm::enumerate(kernels)) {
+      ::neuroncore::reportStep("kernel", number, kernels.size());
       if (::neuroncore::interruptRequested())
         return signalPassFailure();
       OpBuilder builder(kernel);

@@ -4,6 +4,7 @@
 // Gives every tensor of the function a place in HBM, then rewrites kernel by kernel.
 
 #include "neuron/Support/Interrupt.h"
+#include "neuron/Support/Progress.h"
 #include "passes/Tile/IndexedKernels.h"
 #include "passes/Tile/Passes.h"
 #include "passes/Tile/SpecialKernels.h"
@@ -29,9 +30,11 @@ public:
     collect();
     createFunction();
     placeBuffers();
-    for (KernelOp kernel : kernels)
+    for (auto [number, kernel] : llvm::enumerate(kernels)) {
+      ::neuroncore::reportStep("kernel", number, kernels.size());
       if (::neuroncore::interruptRequested() || failed(tileKernel(kernel)))
         return failure();
+    }
     writeLateResults();
     func::ReturnOp::create(builder, function.getLoc());
     tiled->setAttrs(function->getAttrs());
