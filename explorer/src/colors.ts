@@ -54,17 +54,30 @@ function rgbOf(index: number, dark: boolean): [number, number, number] {
 export interface Palette {
   /** ABGR, as pixels of a canvas lie in memory. */
   pixels: Uint32Array;
+  /** The same over the panel's colour, without transparency. */
+  opaque: Uint32Array;
   css: string[];
   text: string[];
-  /** Of counters, BGR. */
   counter: number;
+  /** The panel's colour. */
+  background: number;
 }
 
-/** "#rrggbb" as the colour's bytes lie in memory. */
-function bgrOf(color: string): number {
-  const digits = /^#([0-9a-f]{6})$/i.exec(color.trim())?.[1] ?? "3b7dd8";
-  const value = Number.parseInt(digits, 16);
-  return ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16);
+/** "#rrggbb", or "#rgb" as a build shortens it, as an opaque pixel lies in memory. */
+export function colorOf(color: string): number {
+  const digits = /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.exec(color.trim())?.[1];
+  if (!digits) throw new Error(`expected a colour as #rgb or #rrggbb but got ${JSON.stringify(color)}`);
+  const value = Number.parseInt(digits.length === 3 ? digits.replace(/./g, "$&$&") : digits, 16);
+  return ((0xff << 24) | ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16)) >>> 0;
+}
+
+/** An opaque pixel: `color` over `ground`, covering `share` of it. */
+export function blend(color: number, share: number, ground: number): number {
+  const part = Math.round(share * 256);
+  const blue = ((ground >>> 16) & 0xff) * (256 - part) + ((color >>> 16) & 0xff) * part;
+  const green = ((ground >>> 8) & 0xff) * (256 - part) + ((color >>> 8) & 0xff) * part;
+  const red = (ground & 0xff) * (256 - part) + (color & 0xff) * part;
+  return ((0xff << 24) | ((blue >>> 8) << 16) | (green & 0xff00) | (red >>> 8)) >>> 0;
 }
 
 const FADED = 50;
@@ -72,6 +85,7 @@ const FADED = 50;
 /** One colour per name; names outside of `highlighted`, if it is given, are faded. */
 export function makePalette(names: readonly string[], theme: Theme, highlighted?: ReadonlySet<string> | null): Palette {
   const pixels = new Uint32Array(Math.max(1, names.length));
+  const background = colorOf(theme.panel);
   const css: string[] = [];
   const text: string[] = [];
   names.forEach((name, index) => {
@@ -83,7 +97,8 @@ export function makePalette(names: readonly string[], theme: Theme, highlighted?
     const light = (0.299 * r + 0.587 * g + 0.114 * b) / 255;
     text.push(alpha < 255 ? theme.muted : light > 0.52 ? "#10151c" : "#ffffff");
   });
-  return { pixels, css, text, counter: bgrOf(theme.accent) };
+  const opaque = pixels.map((color) => blend(color, (color >>> 24) / 255, background));
+  return { pixels, opaque, css, text, counter: colorOf(theme.accent), background };
 }
 
 /** For charts and legends. */

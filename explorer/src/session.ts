@@ -1,12 +1,13 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-import { decodeColors, decodeCounters, decodeSlices, type SliceColumns } from "./data/drawn";
+import type { SliceColumns } from "./data/drawn";
 import type { Annotation, DataSource, ProfileDescription, Row } from "./data/source";
 import { note, route } from "./route";
 import { Store } from "./store";
 import { type Series, seriesOf } from "./timeline/counters";
 import { GROUPINGS, type Grouping, groupLanes } from "./timeline/grouping";
+import { Overview } from "./timeline/overview";
 import { Slices } from "./timeline/slices";
 import type { TrackOptions } from "./timeline/tracks";
 import type { BoxSelection, TimelineView } from "./timeline/view";
@@ -28,9 +29,13 @@ export class Session {
   readonly source: DataSource;
   readonly profile: ProfileDescription;
   readonly device: string;
-  readonly status = new Store<"loading" | "ready" | "error">("loading");
+  readonly status = new Store<"loading" | "overview" | "ready" | "error">("loading");
   readonly error = new Store("");
+  /** Whether the first picture of the timeline is on the screen. */
+  readonly isPainted = new Store(false);
   readonly slices = new Store<Slices | null>(null);
+  /** What is drawn until the slices of a large profile are there. */
+  readonly overview = new Store<Overview | null>(null);
   readonly series = new Store<readonly Series[]>([]);
   readonly selection = new Store<Selection | null>(null);
   readonly window = new Store({ start: 0, end: 1 });
@@ -72,16 +77,27 @@ export class Session {
   async load(): Promise<void> {
     try {
       const name = this.profile.name;
-      const counters = this.source.drawn(name, this.device, "counters");
+      const overview = await this.source.overview(this.profile, this.device);
+      if (overview) {
+        this.series.set(seriesOf(overview.counters));
+        this.overview.set(new Overview(overview));
+        this.status.set("overview");
+        // Reading the slices takes all that the machine has: what is in view comes first.
+        await painted();
+        this.isPainted.set(true);
+      }
+      const counters = this.source.counters(name, this.device);
       counters.catch(() => undefined);
-      this.columns = decodeSlices(await this.source.drawn(name, this.device, "slices"));
+      this.columns = await this.source.slices(name, this.device);
       this.slices.set(this.makeSlices());
       this.status.set("ready");
-      this.series.set(seriesOf(decodeCounters(await counters)));
+      this.series.set(seriesOf(await counters));
+      await painted();
     } catch (error) {
       this.error.set((error as Error).message);
       this.status.set("error");
     }
+    this.isPainted.set(true);
   }
 
   private makeSlices(): Slices {
@@ -99,7 +115,7 @@ export class Session {
   }
 
   async recolor(by: ColorChoice): Promise<void> {
-    const { colors, color } = decodeColors(await this.source.drawn(this.profile.name, this.device, "colors", by));
+    const { colors, color } = await this.source.colors(this.profile.name, this.device, by);
     const slices = this.slices.get();
     if (!slices) return;
     slices.recolor(colors, color);
@@ -218,6 +234,14 @@ export class Session {
       this.source.saveAnnotations(this.profile.name, [...annotations]).catch((error: Error) => notify(error.message));
     }
   }
+}
+
+/** The page as it stands now is on the screen; a page in the background is not drawn and does not wait. */
+function painted(): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, 500);
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve()));
+  });
 }
 
 function round(value: number): string {

@@ -12,7 +12,7 @@ const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 const high = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length * 0.95)];
 const results = [];
 
-/** Processor time of the browser's processes so far, in ms: what a busy machine does not change. */
+/** Processor time of each of the browser's processes so far, in ms: what a busy machine does not change. */
 function processorTime(folder) {
   const found = new Map();
   for (const name of fs.readdirSync("/proc")) {
@@ -33,44 +33,78 @@ function processorTime(folder) {
     }
   };
   const isOurs = (name) => found.has(name) && (own(name) || isOurs(found.get(name).parent));
-  let ticks = 0;
-  for (const [name, entry] of found) if (isOurs(name)) ticks += entry.ticks;
-  return ticks * 10;
+  return new Map([...found].filter(([name]) => isOurs(name)).map(([name, entry]) => [name, entry.ticks * 10]));
+}
+
+/** Since then; processes that have ended meanwhile do not count. */
+function workSince(before, folder) {
+  let sum = 0;
+  for (const [name, ticks] of processorTime(folder)) sum += ticks - (before.get(name) ?? 0);
+  return sum;
+}
+
+/** Times of frames at rest, or of frames that fill a canvas. */
+function frameTimes(page, selector) {
+  return page.evaluate(
+    async ({ selector, count }) => {
+      const canvas = selector && document.querySelector(selector);
+      const context = canvas?.getContext("2d", { alpha: false });
+      const times = [];
+      let last = await new Promise(requestAnimationFrame);
+      for (let i = 0; i < count; i++) {
+        if (context) {
+          context.fillStyle = i % 2 ? "#204060" : "#c0d0e0";
+          context.fillRect(0, 0, canvas.width, canvas.height);
+        }
+        const now = await new Promise(requestAnimationFrame);
+        times.push(now - last);
+        last = now;
+      }
+      return times;
+    },
+    { selector, count: options.frames },
+  );
 }
 
 for (const [width, height] of options.sizes) {
   const { context, page, folder } = await launch(options.browser, width, height);
   page.setDefaultTimeout(120000);
-  // From the navigation to the frame after the one that drew the events.
+  // From the navigation to the frame after the one that drew the profile: all tracks at the resolution of the screen,
+  // and the same with every event in the browser.
   await page.addInitScript(() => {
     const look = () => {
-      if (document.querySelector(".tl-lane"))
-        requestAnimationFrame(() => requestAnimationFrame(() => (window.firstPaint = performance.now())));
-      else requestAnimationFrame(look);
+      for (const [name, mark] of [
+        ["firstPaint", "overview drawn"],
+        ["allEvents", "slices drawn"],
+      ])
+        if (window[name] === undefined && performance.getEntriesByName(mark).length) {
+          window[name] = Number.NaN;
+          requestAnimationFrame(() => requestAnimationFrame(() => (window[name] = performance.now())));
+        }
+      if (!(window.allEvents > 0)) requestAnimationFrame(look);
     };
     requestAnimationFrame(look);
   });
+  const idle = await frameTimes(page, null);
+  await page.setContent(`<body style="margin:0"><canvas width="${width}" height="${height}"></canvas>`);
+  // What a frame costs at least that changes the whole window.
+  const before = processorTime(folder);
+  const filled = await frameTimes(page, "canvas");
+  const fill = { median: median(filled), work: workSince(before, folder) / options.frames };
   const paints = [];
   const paintWork = [];
+  const complete = [];
   for (let turn = 0; turn < 3; turn++) {
     await page.goto("about:blank");
     const before = processorTime(folder);
     await page.goto(`${options.address}/#/p/${options.profile}`);
-    await page.waitForFunction(() => window.firstPaint);
-    paintWork.push(processorTime(folder) - before);
+    await page.waitForFunction(() => window.firstPaint > 0);
+    paintWork.push(workSince(before, folder));
     paints.push(await page.evaluate(() => window.firstPaint));
+    await page.waitForFunction(() => window.allEvents > 0);
+    complete.push(await page.evaluate(() => window.allEvents));
   }
   await page.waitForTimeout(1500);
-  const idle = await page.evaluate(async (count) => {
-    const times = [];
-    let last = await new Promise(requestAnimationFrame);
-    for (let i = 0; i < count; i++) {
-      const now = await new Promise(requestAnimationFrame);
-      times.push(now - last);
-      last = now;
-    }
-    return times;
-  }, options.frames);
   const frames = {};
   for (const [name, share] of [
     ["all", 1],
@@ -122,7 +156,7 @@ for (const [width, height] of options.sizes) {
         },
         { gesture, count: options.frames },
       );
-      const work = (processorTime(folder) - before) / options.frames;
+      const work = workSince(before, folder) / options.frames;
       frames[`${gesture} ${name}`] = { median: median(times), high: high(times), work };
     }
   }
@@ -131,7 +165,9 @@ for (const [width, height] of options.sizes) {
     height,
     firstPaint: median(paints),
     paintWork: median(paintWork),
+    allEvents: median(complete),
     idle: median(idle),
+    fill,
     frames,
   });
   await context.close();

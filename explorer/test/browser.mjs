@@ -154,6 +154,59 @@ await check("a session folder is uploaded and processed", async () => {
   await row.getByText("PROCESSED").waitFor();
 });
 
+await check("a large profile shows its overview first, and the same picture when its events are there", async () => {
+  let release;
+  const released = new Promise((resolve) => {
+    release = resolve;
+  });
+  await context.route("**/drawn/slices", async (route) => {
+    await released;
+    await route.continue();
+  });
+  await open(`p/${options.large}`);
+  const drawn = (name) => until((name) => performance.getEntriesByName(name).length > 0, name);
+  await drawn("overview drawn");
+  await page.locator(".tl-counter").first().waitFor();
+  // The ground of the canvas is the panel's.
+  const [ground, panelColor] = await page.evaluate(() => {
+    const canvas = document.querySelector(".tl-canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, 1, canvas.height);
+    const pixels = Array.from({ length: canvas.height }, (_, y) => data.slice(4 * y, 4 * y + 3).join(", "));
+    const color = getComputedStyle(document.querySelector(".tl-labels")).backgroundColor;
+    return [pixels.filter((text) => `rgb(${text})` === color).length, color];
+  });
+  holds(ground > 0, `no pixel of the timeline's first column has the panel's colour ${panelColor}`);
+  // Each row of pixels as the share of it that is not ground, and what is under the pointer.
+  const seen = () =>
+    page.evaluate(() => {
+      const canvas = document.querySelector(".tl-canvas");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const pixels = new Uint32Array(data.buffer);
+      return Array.from({ length: canvas.height }, (_, y) => {
+        let sum = 0;
+        for (let x = 0; x < canvas.width; x++) {
+          const pixel = pixels[y * canvas.width + x];
+          sum += (pixel & 255) + ((pixel >> 8) & 255) + ((pixel >> 16) & 255);
+        }
+        return sum / canvas.width;
+      });
+    });
+  const labels = () => page.locator(".tl-label bdi").allInnerTexts();
+  const before = { rows: await seen(), labels: await labels() };
+  equal(await page.evaluate(() => performance.getEntriesByName("slices drawn").length), 0, "events before their time");
+  release();
+  await drawn("slices drawn");
+  await page.waitForTimeout(500);
+  const after = { rows: await seen(), labels: await labels() };
+  equal(after.labels.join(), before.labels.join(), "tracks");
+  const brightness = Math.max(...after.rows) - Math.min(...after.rows);
+  holds(brightness > 100, `nothing is drawn: ${brightness}`);
+  const different = after.rows.filter((value, y) => Math.abs(value - before.rows[y]) > 60).length;
+  holds(different < after.rows.length / 20, `${different} of ${after.rows.length} rows of pixels look different`);
+  await context.unroute("**/drawn/slices");
+  await selectOne();
+});
+
 await check("the device timeline shows its tracks and an event's details", async () => {
   await open(`p/${options.device}`);
   await ready();

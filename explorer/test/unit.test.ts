@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import { describe, expect, it } from "vitest";
+import { blend, colorOf, makePalette } from "../src/colors";
 import type { SliceColumns } from "../src/data/drawn";
 import { condition } from "../src/data/inline";
 import { bytes, duration, moment, roundStep } from "../src/format";
 import { toCsv } from "../src/parts/csv";
 import { Series } from "../src/timeline/counters";
+import { Frame, TILE_COLUMNS } from "../src/timeline/frame";
 import { laneLabel } from "../src/timeline/grouping";
 import { Slices } from "../src/timeline/slices";
-import { paintTile, TILE_COLUMNS, TILE_ROWS } from "../src/timeline/tiles";
+import { paintTile, TILE_ROWS } from "../src/timeline/tiles";
 import { descendants, treeOf } from "../src/views/tree";
 
 function random(seed: number): () => number {
@@ -40,8 +42,23 @@ function columns(lanes: { ts: number; dur: number }[][]): SliceColumns {
     color: Uint16Array.from(rows, (_, i) => i % 2),
     row: Uint32Array.from(rows, (_, i) => i),
     wait: null,
+    rows: null,
+    offsets: null,
   };
 }
+
+const THEME = {
+  dark: false,
+  background: "#f0f0f0",
+  panel: "#ffffff",
+  text: "#000000",
+  muted: "#808080",
+  line: "#d0d0d0",
+  accent: "#0000ff",
+  selection: "#ff0000",
+  flow: "#00ff00",
+  warning: "#ffff00",
+};
 
 function scattered(count: number, seed: number, overlap: boolean) {
   const next = random(seed);
@@ -108,7 +125,7 @@ describe("slices", () => {
     const slices = new Slices(columns([scattered(4000, 4, false)]));
     const pixels = new Uint32Array(TILE_COLUMNS * TILE_ROWS);
     const q = 64;
-    paintTile(slices, Uint32Array.of(0xff0000ff, 0xff00ff00), 0, TILE_COLUMNS * q, q, pixels);
+    paintTile(slices, makePalette(["x", "y"], THEME), 0, TILE_COLUMNS * q, q, pixels);
     for (let column = 0; column < TILE_COLUMNS; column++) {
       const from = TILE_COLUMNS * q + column * q;
       const busy = slices.busy(0, from, from + q);
@@ -219,5 +236,76 @@ describe("the tree of nodes", () => {
     ]);
     expect(roots.map((node) => node.name)).toEqual(["a", "z", "q/r"]);
     expect(descendants(roots[0]).map((node) => node.short)).toEqual(["a", "b", "c"]);
+  });
+});
+
+describe("frames", () => {
+  // A canvas of no browser: the frame's pixels are looked at as they are handed over.
+  class FakeImageData {
+    readonly data: Uint8ClampedArray;
+    readonly width: number;
+    readonly height: number;
+    constructor(width: number, height: number) {
+      this.width = width;
+      this.height = height;
+      this.data = new Uint8ClampedArray(4 * width * height);
+    }
+  }
+  globalThis.ImageData ??= FakeImageData as never;
+
+  function pixelsOf(frame: Frame): Uint32Array {
+    let pixels = new Uint32Array();
+    frame.put({
+      putImageData: (image: ImageData) => {
+        pixels = new Uint32Array(image.data.buffer);
+      },
+    } as never);
+    return pixels;
+  }
+
+  it("show bands, lines and curves where they are and the ground with its grid elsewhere", () => {
+    const frame = new Frame();
+    const [ground, grid, band, slice, curve] = [1, 2, 3, 4, 5].map((value) => (0xff000000 | value) >>> 0);
+    for (let turn = 0; turn < 2; turn++) {
+      frame.begin(10, 20, ground);
+      frame.mark(7, grid);
+      frame.band(-2, 2, band);
+      frame.startLine();
+      frame.fill(2, 5, slice);
+      frame.copyLine(4, 7);
+      frame.startCurve(10, 4, curve, 0.5);
+      const tile = new Uint8Array(4 * TILE_COLUMNS);
+      tile.fill(1, TILE_COLUMNS, 2 * TILE_COLUMNS);
+      tile.fill(2, 2 * TILE_COLUMNS);
+      frame.curve(tile, { offset: 0, ratio: 0.4, x0: 0, x1: 10 });
+      const pixels = pixelsOf(frame);
+      const at = (x: number, y: number) => pixels[10 * y + x];
+      expect([at(0, 0), at(9, 1), at(0, 2), at(7, 3)]).toEqual([band, band, ground, grid]);
+      expect([at(1, 4), at(2, 4), at(4, 6), at(5, 6), at(2, 7), at(7, 5)]).toEqual([
+        ground,
+        slice,
+        slice,
+        ground,
+        ground,
+        grid,
+      ]);
+      expect([at(0, 10), at(7, 10), at(0, 11), at(0, 12), at(0, 14)]).toEqual([
+        ground,
+        grid,
+        curve,
+        blend(curve, 0.5, ground),
+        ground,
+      ]);
+      expect(at(7, 19)).toBe(grid);
+    }
+  });
+
+  it("mix colours by share", () => {
+    expect(colorOf("#102030")).toBe(0xff302010);
+    expect(colorOf("#fa0")).toBe(0xff00aaff);
+    expect(() => colorOf("red")).toThrow("#rrggbb");
+    expect(blend(0xffffffff, 0.5, 0xff000000)).toBe(0xff7f7f7f);
+    expect(blend(0xff123456, 1, 0xffabcdef)).toBe(0xff123456);
+    expect(blend(0xff123456, 0, 0xffabcdef)).toBe(0xffabcdef);
   });
 });

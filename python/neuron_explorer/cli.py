@@ -256,6 +256,10 @@ def _view(options: argparse.Namespace) -> int:
         return _export(Profile(folder), options.output_format, options.output_file)
     if options.ingest_only or options.disable_ui:
         if folder is not None:
+            from .prepared import prepare
+            from .profiles import ProfileStore
+
+            prepare(ProfileStore(options.data_path), folder.name)
             print(folder)
         return 0
     from . import server

@@ -3,10 +3,14 @@
 
 """What a timeline draws: a processed profile's events reduced to a few columns, as one Arrow stream.
 
-`slices` holds a row per event, sorted by (lane, start, those without length, longest first):
+`slices` holds a row per event:
 
-    lane u16, ts f64 (ns from the start of the profile), dur u32 (f64 if one lasts 4.29 s), name u32, color u16,
-    row u32 (row number in the event's table), wait u32 (ns before the start; only where known)
+    ts u32 (ns from the start of the profile), dur u32 (both f64 from 4.29 s on), name u16 (u32 from 65536 names on),
+    color u16, row u32 (row number in the event's table), wait u32 (ns before the start; only where known)
+
+Of a device profile they are sorted by (lane, drawn row, start): events of a lane that overlap have several rows. The
+metadata holds how many rows each lane has and where each begins. Of a system profile they are sorted by (lane, start,
+those without length, longest first) and a column `lane` (u16) says where each belongs, as the browser merges lanes.
 
 `counters` holds a row per sample, sorted by (series, ts): series u16, ts f64, value f64.
 
@@ -26,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 ENGINES = ("Sync", "Tensor", "TensorMatrix", "Vector", "Scalar", "GpSimd")
 # More samples of a series are reduced to the extremes of as many intervals: a screen has a few thousand columns.
 MAX_SAMPLES = 131072
@@ -284,24 +288,114 @@ def parts_of(folder: Path, kind: str) -> list[Part]:
     return system_parts(folder) if kind == "system" else device_parts(folder)
 
 
-def _order(parts: list[Part]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[dict]]:
-    lanes: list[dict] = []
-    shifted = []
-    for part in parts:
-        shifted.append(part.lane + len(lanes))
-        lanes.extend(part.lanes)
-    lane = np.concatenate(shifted) if shifted else np.zeros(0, np.int64)
-    ts = np.concatenate([part.ts for part in parts]) if parts else np.zeros(0, np.int64)
-    end = np.concatenate([part.end for part in parts]) if parts else np.zeros(0, np.int64)
-    end = np.maximum(end, ts)
-    sorted_already = bool(len(lane)) and bool(
-        ((lane[1:] > lane[:-1]) | ((lane[1:] == lane[:-1]) & (ts[1:] > ts[:-1]))).all()
-    )
-    order = np.arange(len(lane)) if sorted_already else np.lexsort((-end, end > ts, ts, lane))
-    return lane, ts, end, order, lanes
+def rows_of(ts: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Drawn row of each event of a lane (sorted by start): the first one that is free when the event starts."""
+    row = np.zeros(len(ts), np.int64)
+    rest = np.arange(len(ts))
+    number = 0
+    while len(rest):
+        start, stop = ts[rest], end[rest]
+        if (start[1:] >= stop[:-1]).all():
+            row[rest] = number
+            break
+        # A row takes the first event that finds it free, then the next one that starts when that has ended, and so on.
+        following = np.maximum(np.searchsorted(start, stop, "left"), np.arange(1, len(rest) + 1)).tolist()
+        taken = []
+        at = 0
+        while at < len(rest):
+            taken.append(at)
+            at = following[at]
+        chosen = np.zeros(len(rest), bool)
+        chosen[taken] = True
+        row[rest[chosen]] = number
+        rest = rest[~chosen]
+        number += 1
+    return row
 
 
-def _colors(parts: list[Part], by: str) -> tuple[np.ndarray, list[str]]:
+class Drawn:
+    """The slices of a profile in the order in which they are drawn."""
+
+    def __init__(self, folder: Path, kind: str):
+        self.folder, self.kind = folder, kind
+        self.parts = parts = parts_of(folder, kind)
+        self.lanes: list[dict] = []
+        shifted = []
+        for part in parts:
+            shifted.append(part.lane + len(self.lanes))
+            self.lanes.extend(part.lanes)
+        lane = np.concatenate(shifted) if shifted else np.zeros(0, np.int64)
+        ts = np.concatenate([part.ts for part in parts]) if parts else np.zeros(0, np.int64)
+        end = np.maximum(np.concatenate([part.end for part in parts]), ts) if parts else np.zeros(0, np.int64)
+        sorted_already = bool(len(lane)) and bool(
+            ((lane[1:] > lane[:-1]) | ((lane[1:] == lane[:-1]) & (ts[1:] > ts[:-1]))).all()
+        )
+        order = np.arange(len(lane)) if sorted_already else np.lexsort((-end, end > ts, ts, lane))
+        self.rows = [1] * len(self.lanes)
+        # First slice of each row, and one entry past the last.
+        self.offsets = np.zeros(1, np.int64)
+        if kind == "device":
+            order = self._by_row(order, lane, ts, end)
+        self.order, self.lane = order, lane[order]
+        self.base = int(ts.min()) if kind == "system" and len(ts) else 0
+        self.ts, self.end = ts[order] - self.base, end[order] - self.base
+        self.last = max(int(self.end.max()) if len(end) else 0, 1)
+
+    def _by_row(self, order, lane, ts, end) -> np.ndarray:
+        bounds = np.searchsorted(lane[order], np.arange(len(self.lanes) + 1))
+        counts = []
+        for number in range(len(self.lanes)):
+            members = order[bounds[number] : bounds[number + 1]]
+            row = rows_of(ts[members], end[members])
+            self.rows[number] = int(row.max()) + 1 if len(row) else 1
+            counts.append(np.bincount(row, minlength=self.rows[number]))
+            if self.rows[number] > 1:
+                order[bounds[number] : bounds[number + 1]] = members[np.argsort(row, kind="stable")]
+        self.offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]) if counts else self.offsets
+        return order
+
+    def slices(self) -> bytes:
+        parts, order = self.parts, self.order
+        names = Texts()
+        name = np.concatenate([names.map(p.data, NAME_COLUMNS[p.table]) for p in parts]) if parts else order
+        color, colors = colors_of(parts, "operator")
+        row = np.concatenate([np.arange(len(p.ts)) for p in parts]) if parts else order
+        clock = np.uint32 if self.last < 2**32 else np.float64
+        columns = {
+            "ts": self.ts.astype(clock),
+            "dur": (self.end - self.ts).astype(clock),
+            "name": name[order].astype(np.uint16 if len(names.values) < 2**16 else np.uint32),
+            "color": color[order].astype(np.uint16),
+            "row": row[order].astype(np.uint32),
+        }
+        if self.kind == "system":
+            columns["lane"] = self.lane.astype(np.uint16)
+        if any(part.wait is not None for part in parts):
+            wait = np.concatenate([p.wait if p.wait is not None else np.zeros(len(p.ts), np.int64) for p in parts])
+            columns["wait"] = np.clip(wait[order], 0, 2**32 - 1).astype(np.uint32)
+        described = {
+            "kind": self.kind,
+            "base": str(self.base),
+            "end": self.last,
+            "lanes": self.lanes,
+            "names": names.values,
+            "colors": colors,
+        }
+        if self.kind == "device":
+            described |= {"rows": self.rows, "offsets": self.offsets.tolist()}
+        return stream(pa.table(columns), described)
+
+    def colors(self, by: str) -> bytes:
+        """Other colours for the slices, in the same order."""
+        color, values = colors_of(self.parts, by)
+        nodes = read_columns(self.folder, "FrameworkNode", ("id", "node_name")) if by == "node" else None
+        if nodes is not None:
+            names = dict(zip(nodes["id"].to_pylist(), nodes["node_name"].to_pylist(), strict=True))
+            values = [names.get(int(value), value) if value.isdigit() else value for value in values]
+        return stream(pa.table({"color": color[self.order].astype(np.uint16)}), {"colors": values})
+
+
+def colors_of(parts: list[Part], by: str) -> tuple[np.ndarray, list[str]]:
     texts = Texts()
     pieces = []
     for part in parts:
@@ -332,50 +426,11 @@ def stream(table: pa.Table, metadata: dict) -> bytes:
 
 
 def slices(folder: Path, kind: str) -> bytes:
-    parts = parts_of(folder, kind)
-    lane, ts, end, order, lanes = _order(parts)
-    names = Texts()
-    name = np.concatenate([names.map(p.data, NAME_COLUMNS[p.table]) for p in parts]) if parts else lane
-    color, colors = _colors(parts, "operator")
-    row = np.concatenate([np.arange(len(p.ts)) for p in parts]) if parts else lane
-    base = int(ts.min()) if kind == "system" and len(ts) else 0
-    dur = (end - ts)[order]
-    longest = int(dur.max()) if len(dur) else 0
-    columns = {
-        "lane": lane[order].astype(np.uint16),
-        "ts": (ts[order] - base).astype(np.float64),
-        "dur": dur.astype(np.uint32 if longest < 2**32 else np.float64),
-        "name": name[order].astype(np.uint32),
-        "color": color[order].astype(np.uint16),
-        "row": row[order].astype(np.uint32),
-    }
-    if any(part.wait is not None for part in parts):
-        wait = np.concatenate([p.wait if p.wait is not None else np.zeros(len(p.ts), np.int64) for p in parts])
-        columns["wait"] = np.clip(wait[order], 0, 2**32 - 1).astype(np.uint32)
-    end_of_all = int(end.max()) - base if len(end) else 0
-    return stream(
-        pa.table(columns),
-        {
-            "kind": kind,
-            "base": str(base),
-            "end": max(end_of_all, 1),
-            "lanes": lanes,
-            "names": names.values,
-            "colors": colors,
-        },
-    )
+    return Drawn(folder, kind).slices()
 
 
 def colors(folder: Path, kind: str, by: str) -> bytes:
-    """Other colours for the slices, in the same order."""
-    parts = parts_of(folder, kind)
-    *_, order, _ = _order(parts)
-    color, values = _colors(parts, by)
-    nodes = read_columns(folder, "FrameworkNode", ("id", "node_name")) if by == "node" else None
-    if nodes is not None:
-        names = dict(zip(nodes["id"].to_pylist(), nodes["node_name"].to_pylist(), strict=True))
-        values = [names.get(int(value), value) if value.isdigit() else value for value in values]
-    return stream(pa.table({"color": color[order].astype(np.uint16)}), {"colors": values})
+    return Drawn(folder, kind).colors(by)
 
 
 @dataclass
@@ -391,11 +446,11 @@ class Series:
     hidden: bool = False
 
 
-def thinned(ts: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """At most MAX_SAMPLES samples that keep the smallest and largest of each of equally many intervals."""
-    if len(ts) <= MAX_SAMPLES:
+def thinned(ts: np.ndarray, value: np.ndarray, most: int = MAX_SAMPLES) -> tuple[np.ndarray, np.ndarray]:
+    """At most that many samples, which keep the smallest and largest of each of equally many intervals."""
+    if len(ts) <= most:
         return ts, value
-    step = -(-len(ts) // (MAX_SAMPLES // 2))
+    step = -(-len(ts) // (most // 2))
     starts = np.arange(0, len(ts), step)
     blocks = np.append(starts[1:], len(ts))
     picked = []
@@ -557,28 +612,29 @@ def _bandwidth(folder: Path) -> list[Series]:
     return series
 
 
-def counters(folder: Path, kind: str) -> bytes:
-    if kind == "system":
-        base = system_base(folder)
-        series = system_series(folder)
-    else:
-        base, series = 0, device_series(folder)
-    ts, value, number, described = [], [], [], []
+def described(series: Series) -> dict:
+    return {
+        "label": series.label,
+        "group": series.group,
+        "unit": series.unit,
+        "style": series.style,
+        "max": series.maximum,
+        "hidden": series.hidden,
+    }
+
+
+def series_of(folder: Path, kind: str) -> tuple[int, list[Series]]:
+    """All counters of a profile, and the moment that the drawn times count from."""
+    return (system_base(folder), system_series(folder)) if kind == "system" else (0, device_series(folder))
+
+
+def counter_stream(base: int, series: list[Series]) -> bytes:
+    ts, value, number = [], [], []
     for index, entry in enumerate(series):
         moments, values = thinned(entry.ts, entry.value)
         ts.append(moments.astype(np.float64) if base == 0 else (moments - base).astype(np.float64))
         value.append(np.asarray(values, np.float64))
         number.append(np.full(len(moments), index, np.uint16))
-        described.append(
-            {
-                "label": entry.label,
-                "group": entry.group,
-                "unit": entry.unit,
-                "style": entry.style,
-                "max": entry.maximum,
-                "hidden": entry.hidden,
-            }
-        )
     empty = np.zeros(0)
     table = pa.table(
         {
@@ -587,7 +643,11 @@ def counters(folder: Path, kind: str) -> bytes:
             "value": np.concatenate(value) if value else empty,
         }
     )
-    return stream(table, {"series": described})
+    return stream(table, {"series": [described(entry) for entry in series]})
+
+
+def counters(folder: Path, kind: str) -> bytes:
+    return counter_stream(*series_of(folder, kind))
 
 
 def system_base(folder: Path) -> int:

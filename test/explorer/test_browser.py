@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from neuron_explorer import _decoder, html, ingest
+from neuron_explorer import _decoder, html, ingest, synthetic
 from neuron_explorer._node import find_node
 from neuron_explorer.server.app import APP_FOLDER, create_app
 from test_server import TOKEN, Server
@@ -61,6 +61,8 @@ def test_views(profile, capture, pair, tmp_path):
         for file, content in zip(files, (neff, ntff), strict=True):
             file.write_bytes(content)
         uploads.append({"name": name, "files": [str(file) for file in files], "message": message})
+    # Enough events for an overview before them.
+    synthetic.write_device_profile(data / "profiles" / "large" / "device" / "large", 60_000)
     server = Server(create_app(data, TOKEN))
     try:
         described = {name: server.get(f"/api/profiles/{name}") for name in ("one", "whole")}
@@ -71,6 +73,7 @@ def test_views(profile, capture, pair, tmp_path):
             "device": "one",
             "deviceProfile": described["one"]["devices"][0],
             "system": "whole",
+            "large": "large",
             "systemDevice": next(name for name in described["whole"]["devices"] if name.startswith("model")),
             "operator": "aten::mul",
             "layer": "2.up",

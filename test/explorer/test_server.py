@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import io
+import itertools
 import json
 import threading
 import time
@@ -74,6 +75,12 @@ def read_stream(body):
     return table, json.loads(table.schema.metadata[b"explorer"])
 
 
+def lane_of_slices(described):
+    """Lane of each slice of a device profile, from how many rows each lane has and where each row begins."""
+    lane_of_row = numpy.repeat(numpy.arange(len(described["rows"])), described["rows"])
+    return numpy.repeat(lane_of_row, numpy.diff(described["offsets"]))
+
+
 def test_lists_profiles_and_tables(server):
     listed = {entry["name"]: entry for entry in server.get("/api/profiles")["profiles"]}
     assert listed["device"]["kind"] == "device" and not listed["device"]["has_system"]
@@ -90,7 +97,7 @@ def test_every_event_is_drawn_with_its_exact_times(server, data_folder):
     folder = data_folder / "profiles" / "device" / "device" / device
     for name in ("Instruction", "DmaPacketAggregated"):
         lanes = [i for i, lane in enumerate(described["lanes"]) if lane["table"] == name]
-        chosen = numpy.isin(table["lane"].to_numpy(), lanes)
+        chosen = numpy.isin(lane_of_slices(described), lanes)
         rows = table["row"].to_numpy()[chosen]
         expected = duckdb.sql(
             f"SELECT start_ts, end_ts - start_ts AS dur FROM read_parquet('{folder / name}.parquet')"
@@ -99,9 +106,21 @@ def test_every_event_is_drawn_with_its_exact_times(server, data_folder):
         assert sorted(set(rows.tolist())) == list(range(len(expected["dur"])))
         numpy.testing.assert_array_equal(table["ts"].to_numpy()[chosen], expected["start_ts"][rows])
         numpy.testing.assert_array_equal(table["dur"].to_numpy()[chosen], expected["dur"][rows])
-    lane, ts = table["lane"].to_numpy().astype(int), table["ts"].to_numpy()
-    assert ((lane[1:] > lane[:-1]) | ((lane[1:] == lane[:-1]) & (ts[1:] >= ts[:-1]))).all()
+    ts, dur = table["ts"].to_numpy().astype(int), table["dur"].to_numpy().astype(int)
+    assert described["offsets"][-1] == table.num_rows
+    for low, high in itertools.pairwise(described["offsets"]):
+        assert (ts[low + 1 : high] >= (ts + dur)[low : max(low, high - 1)]).all()
     assert len(table.to_batches()) == 1
+
+
+def test_an_overview_is_of_device_profiles_only(server):
+    device = server.get("/api/profiles/device")["devices"][0]
+    status, _, body = server.ask("GET", f"/api/profiles/device/{device}/drawn/overview")
+    _, described = read_stream(body)
+    slices, _ = read_stream(server.ask("GET", f"/api/profiles/device/{device}/drawn/slices")[2])
+    assert status == 200 and described["lanes"] and slices.num_rows
+    status, _, body = server.ask("GET", "/api/profiles/system/system/drawn/overview")
+    assert status == 400 and "of a device profile" in body.decode()
 
 
 def test_system_times_count_from_the_first_event(server, data_folder):
@@ -122,7 +141,7 @@ def test_colours_follow_the_order_of_the_slices(server, data_folder):
         f"SELECT kernel_instruction_name FROM read_parquet('{folder / 'Instruction'}.parquet')"
     ).fetchnumpy()["kernel_instruction_name"]
     lanes = [i for i, lane in enumerate(described["lanes"]) if lane["table"] == "Instruction"]
-    chosen = numpy.flatnonzero(numpy.isin(slices["lane"].to_numpy(), lanes))[::97]
+    chosen = numpy.flatnonzero(numpy.isin(lane_of_slices(described), lanes))[::97]
     for index in chosen.tolist():
         row = slices["row"][index].as_py()
         assert names["colors"][colors["color"][index].as_py()] == (kernels[row] or "(none)")

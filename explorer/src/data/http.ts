@@ -1,7 +1,9 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+import type { Early } from "./early";
 import type { DataSource, ProfileDescription, ProfileEntry } from "./source";
+import { hasOverview, StreamReader } from "./streams";
 
 async function answer(response: Response): Promise<Response> {
   if (response.ok) return response;
@@ -24,6 +26,13 @@ function query(parameters: Record<string, string | number | boolean | undefined 
 export class HttpSource implements DataSource {
   readonly kind = "http";
   readonly canWrite = true;
+  private readonly streams: StreamReader;
+  private early: Early["profile"];
+
+  constructor({ streams, profile }: Early) {
+    this.streams = streams;
+    this.early = profile;
+  }
 
   private path(name: string, ...pieces: string[]): string {
     return ["api", "profiles", name, ...pieces].map(encodeURIComponent).join("/");
@@ -49,12 +58,27 @@ export class HttpSource implements DataSource {
   }
 
   profile(name: string) {
+    const { early } = this;
+    this.early = null;
+    if (early?.name === name) return early.description;
     return this.json<ProfileDescription>(this.path(name));
   }
 
-  async drawn(name: string, device: string, what: "slices" | "counters" | "colors", by?: string) {
-    const response = await answer(await fetch(this.path(name, device, "drawn", what) + query({ by })));
-    return new Uint8Array(await response.arrayBuffer());
+  slices(name: string, device: string) {
+    return this.streams.read(StreamReader.path(name, device, "slices"), "slices");
+  }
+
+  counters(name: string, device: string) {
+    return this.streams.read(StreamReader.path(name, device, "counters"), "counters");
+  }
+
+  colors(name: string, device: string, by: string) {
+    return this.streams.read(StreamReader.path(name, device, "colors") + query({ by }), "colors");
+  }
+
+  async overview(profile: ProfileDescription, device: string) {
+    if (!hasOverview(profile.device_tables[device] ?? {})) return null;
+    return this.streams.read(StreamReader.path(profile.name, device, "overview"), "overview");
   }
 
   async rows(

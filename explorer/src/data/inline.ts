@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import { type Table, tableFromIPC } from "apache-arrow";
+import { decodeColors, decodeCounters, decodeSlices } from "./drawn";
 import type {
   Chain,
   DataSource,
@@ -172,10 +173,22 @@ export class InlineSource implements DataSource {
     return this.contents.profile;
   }
 
-  async drawn(_: string, device: string, what: "slices" | "counters" | "colors", by = "operator") {
-    const number = this.device(device).drawn[what === "colors" ? `colors-${by}` : what];
+  async slices(_: string, device: string) {
+    return decodeSlices(await unpacked(this.block(this.device(device).drawn.slices)));
+  }
+
+  async counters(_: string, device: string) {
+    return decodeCounters(await unpacked(this.block(this.device(device).drawn.counters)));
+  }
+
+  async colors(_: string, device: string, by: string) {
+    const number = this.device(device).drawn[`colors-${by}`];
     if (number === undefined) throw new Error(`colours by ${by} were left out of this file`);
-    return unpacked(this.block(number));
+    return decodeColors(await unpacked(this.block(number)));
+  }
+
+  async overview() {
+    return null;
   }
 
   async rows(

@@ -1,6 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+import type { CounterColumns, OverviewColumns, SliceColumns } from "./drawn";
+
 /** A row of a table as JSON carries it: identifiers are text. */
 export type Row = Record<string, unknown> & { row: number };
 
@@ -102,7 +104,11 @@ export interface DataSource {
   readonly canWrite: boolean;
   profiles(): Promise<{ profiles: ProfileEntry[]; data_path: string }>;
   profile(name: string): Promise<ProfileDescription>;
-  drawn(name: string, device: string, what: "slices" | "counters" | "colors", by?: string): Promise<Uint8Array>;
+  slices(name: string, device: string): Promise<SliceColumns>;
+  counters(name: string, device: string): Promise<CounterColumns>;
+  colors(name: string, device: string, by: string): Promise<{ colors: string[]; color: Uint16Array }>;
+  /** A device profile at the resolution of a screen; null if its slices are there as fast. */
+  overview(profile: ProfileDescription, device: string): Promise<OverviewColumns | null>;
   rows(
     name: string,
     device: string,

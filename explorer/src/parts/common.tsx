@@ -28,6 +28,30 @@ export function useWindow(): { start: number; end: number } {
   });
 }
 
+const CALM_MS = 120;
+
+/** The timeline's range, a few times a second. */
+export function useCalmWindow(): { start: number; end: number } {
+  const { window } = useSession();
+  const [shown, setShown] = useState(window.get());
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const update = () => {
+      timer = undefined;
+      setShown(window.get());
+    };
+    update();
+    const stop = window.subscribe(() => {
+      timer ??= setTimeout(update, CALM_MS);
+    });
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
+  }, [window]);
+  return shown;
+}
+
 /** The timeline's range when it has come to rest. */
 export function useSettledWindow(): { start: number; end: number } {
   const { window } = useSession();

@@ -93,11 +93,16 @@ export function Dock({
   const [places, setPlaces] = useState<ReadonlyMap<string, HTMLElement>>(new Map());
   const [visible, setVisible] = useState<ReadonlySet<string>>(new Set());
   const request = useStore(session.request);
+  const isPainted = useStore(session.isPainted);
 
   useEffect(() => {
     const elements = new Map<string, HTMLElement>();
     const seen = new Set<string>();
-    const made = createDockview(root.current!, {
+    // Outside of the document until all panels are there: each one added would cost a layout of the page.
+    const place = root.current!;
+    const stage = document.createElement("div");
+    stage.className = "dock-stage";
+    const made = createDockview(stage, {
       className: "dock",
       theme: { name: "explorer", className: "dock-theme", gap: 6 } as never,
       disableFloatingGroups: true,
@@ -149,6 +154,7 @@ export function Dock({
       },
     });
     api.current = made;
+    made.layout(place.clientWidth, place.clientHeight);
     const system = session.isSystem;
     const name = (text: string) => `${system ? "system" : "device"}:${text}`;
     const apply = (text: string) => {
@@ -162,6 +168,7 @@ export function Dock({
     };
     if (kept()[name("")]) apply("");
     else arrange(made, panels, system);
+    place.append(stage);
     let timer = 0;
     const changed = made.onDidLayoutChange(() => {
       clearTimeout(timer);
@@ -198,6 +205,7 @@ export function Dock({
       clearTimeout(timer);
       changed.dispose();
       made.dispose();
+      stage.remove();
       api.current = null;
     };
   }, [session]);
@@ -225,7 +233,8 @@ export function Dock({
       <div className="dock-root" ref={root} />
       {panels.map((panel) => {
         const place = places.get(panel.id);
-        return place
+        // The timeline is what people wait for.
+        return place && (isPainted || panel.id === "timeline")
           ? createPortal(<PanelVisible value={visible.has(panel.id)}>{panel.content}</PanelVisible>, place, panel.id)
           : null;
       })}

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import type { CounterColumns, SeriesInfo } from "../data/drawn";
+import { TILE_COLUMNS } from "./frame";
 
 const BLOCK = 64;
 
@@ -74,19 +75,18 @@ export class Series {
   }
 }
 
-export const COUNTER_COLUMNS = 256;
 const MOST_TILES = 1000;
 
-/** Pixels of counters by series, level (a power of two of time per column) and position; the least recently used go first. */
+/** Curves of counters by series, level (a power of two of time per column), position and height; the oldest go first. */
 export class CounterTiles {
-  private readonly tiles = new Map<string, HTMLCanvasElement>();
+  private readonly tiles = new Map<string, Uint8Array>();
 
   clear(): void {
     this.tiles.clear();
   }
 
-  get(series: number, level: number, index: number): HTMLCanvasElement | undefined {
-    const key = `${series}:${level}:${index}`;
+  get(series: number, level: number, index: number, height: number): Uint8Array | undefined {
+    const key = `${series}:${level}:${index}:${height}`;
     const tile = this.tiles.get(key);
     if (tile) {
       this.tiles.delete(key);
@@ -95,42 +95,28 @@ export class CounterTiles {
     return tile;
   }
 
-  /** `color`: ABGR. */
-  build(series: Series, number: number, level: number, index: number, height: number, color: number) {
-    const canvas = document.createElement("canvas");
-    canvas.width = COUNTER_COLUMNS;
-    canvas.height = height;
-    const image = new ImageData(COUNTER_COLUMNS, height);
-    const span = COUNTER_COLUMNS * 2 ** level;
-    paintCounter(series, index * span, 2 ** level, height, color, new Uint32Array(image.data.buffer));
-    canvas.getContext("2d")!.putImageData(image, 0, 0);
-    this.tiles.set(`${number}:${level}:${index}`, canvas);
+  build(series: Series, number: number, level: number, index: number, height: number): Uint8Array {
+    const span = TILE_COLUMNS * 2 ** level;
+    const tile = curveOf(series, index * span, 2 ** level, height);
+    this.tiles.set(`${number}:${level}:${index}:${height}`, tile);
     if (this.tiles.size > MOST_TILES) this.tiles.delete(this.tiles.keys().next().value!);
-    return canvas;
+    return tile;
   }
 }
 
 /**
- * A filled curve: of each column the highest value, and the one that held when it began. Painted by pixels, because
- * paths of thousands of points take most of a frame where no graphics processor draws them.
+ * A curve by rows and columns: 0 above it, 1 on it, 2 under it. It goes through each column's highest value, from where it
+ * was in the column before.
  */
-export function paintCounter(
-  series: Series,
-  start: number,
-  q: number,
-  height: number,
-  color: number,
-  pixels: Uint32Array,
-): void {
+export function curveOf(series: Series, start: number, q: number, height: number): Uint8Array {
+  const cells = new Uint8Array(height * TILE_COLUMNS);
   const range = series.maximum - series.minimum || 1;
   const tall = height - 4;
   const rowOf = (value: number) =>
     Math.max(0, Math.min(height - 1, Math.round(height - 1 - ((value - series.minimum) / range) * tall)));
-  const line = ((255 << 24) | color) >>> 0;
-  const fill = ((Math.round(255 * (series.info.style === "area" ? 0.45 : 0.22)) << 24) | color) >>> 0;
   let next = series.at(start);
   let before = rowOf(next < 0 ? 0 : series.value[next]);
-  for (let x = 0; x < COUNTER_COLUMNS; x++) {
+  for (let x = 0; x < TILE_COLUMNS; x++) {
     const first = next;
     next = series.at(start + (x + 1) * q, first);
     const value =
@@ -138,11 +124,11 @@ export function paintCounter(
     const row = rowOf(value);
     const top = Math.min(row, before);
     const joint = Math.max(row, before);
-    for (let y = top; y <= joint; y++) pixels[y * COUNTER_COLUMNS + x] = line;
-    for (let y = joint + 1; y < height; y++) pixels[y * COUNTER_COLUMNS + x] = fill;
+    for (let y = top; y < height; y++) cells[y * TILE_COLUMNS + x] = y <= joint ? 1 : 2;
     // A drop is drawn in the column after it, a rise in its own.
     before = row;
   }
+  return cells;
 }
 
 export function seriesOf(columns: CounterColumns): Series[] {

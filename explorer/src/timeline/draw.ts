@@ -1,14 +1,18 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-import type { Palette, Theme } from "../colors";
+import { colorOf, type Palette, type Theme } from "../colors";
 import { byUnit, moment, roundStep } from "../format";
-import { COUNTER_COLUMNS, type CounterTiles, type Series } from "./counters";
+import type { CounterTiles, Series } from "./counters";
+import { type Frame, type Place, TILE_COLUMNS } from "./frame";
+import type { Overview } from "./overview";
 import type { Slices } from "./slices";
-import { TILE_COLUMNS, TILE_ROWS, type TileCache, VECTOR_PIXELS } from "./tiles";
+import { TILE_ROWS, type TileCache, VECTOR_PIXELS } from "./tiles";
 import type { Track } from "./tracks";
 
-const BUILD_BUDGET_MS = 8;
+/** For new tiles of a frame; and of the first frame, which nobody is waiting to see move. */
+export const BUILD_BUDGET_MS = 8;
+export const FIRST_BUDGET_MS = 200;
 const LABEL_PIXELS = 42;
 
 export interface Camera {
@@ -20,12 +24,31 @@ export interface Camera {
 
 export interface Scene {
   slices: Slices | null;
+  /** What is drawn until the slices are there. */
+  overview: Overview | null;
   series: readonly Series[];
   tracks: readonly Track[];
   palette: Palette;
   theme: Theme;
   cache: TileCache;
   counters: CounterTiles;
+}
+
+/** Time for new tiles within a frame. What else the frame takes does not count, so that every frame makes some. */
+class Budget {
+  private left: number;
+
+  constructor(milliseconds: number) {
+    this.left = milliseconds;
+  }
+
+  make<T>(build: () => T): T | undefined {
+    if (this.left <= 0) return undefined;
+    const since = performance.now();
+    const made = build();
+    this.left -= performance.now() - since;
+    return made;
+  }
 }
 
 function visibleTracks(tracks: readonly Track[], top: number, bottom: number): readonly Track[] {
@@ -41,34 +64,49 @@ function visibleTracks(tracks: readonly Track[], top: number, bottom: number): r
   return tracks.slice(low, end);
 }
 
-/** Draws everything that does not follow the pointer. True if tiles are still missing, so that another frame is due. */
+/**
+ * Draws everything that does not follow the pointer. True if tiles are still missing, so that another frame is due.
+ * All but the text is written as pixels: where no graphics processor draws, filling and stretching through the canvas
+ * takes several times as long as writing each row of pixels once and copying it down.
+ */
 export function drawScene(
   context: CanvasRenderingContext2D,
+  frame: Frame,
   scene: Scene,
   camera: Camera,
-  width: number,
-  height: number,
+  scale: number,
+  focused: boolean,
+  milliseconds: number,
 ): boolean {
   const { theme } = scene;
-  context.fillStyle = theme.panel;
-  context.fillRect(0, 0, width, height);
-  drawGrid(context, theme, camera, width, height);
-  const shown = visibleTracks(scene.tracks, camera.scroll, camera.scroll + height);
-  const deadline = performance.now() + BUILD_BUDGET_MS;
+  const { width, height } = context.canvas;
+  frame.begin(width, height, scene.palette.background);
+  const view = { ...camera, nsPerPixel: camera.nsPerPixel / scale };
+  forGrid(camera, width / scale, (_, x) => frame.mark(Math.round(x * scale), colorOf(theme.line)));
+  const shown = visibleTracks(scene.tracks, camera.scroll, camera.scroll + height / scale);
+  const budget = new Budget(milliseconds);
+  const groups = new Map<number, ReturnType<typeof placeTiles>>();
+  const labels: Label[] = [];
+  const header = colorOf(theme.background);
   let missing = false;
-  context.imageSmoothingEnabled = false;
   for (const track of shown) {
-    const y = Math.round(track.y - camera.scroll);
-    if (track.kind === "header") {
-      context.fillStyle = theme.background;
-      context.fillRect(0, y, width, track.height);
-    } else if (track.kind === "counter") {
-      missing = drawCounter(context, scene, track.series, camera, y, track.height, width, deadline) || missing;
-    } else if (scene.slices) {
-      missing = drawTiles(context, scene, camera, track, y, width, deadline) || missing;
-    }
+    const top = (track.y - camera.scroll) * scale;
+    const bottom = top + track.height * scale;
+    if (track.kind === "header") frame.band(top, bottom, header);
+    else if (track.kind === "counter")
+      missing = drawCounter(frame, scene, track.series, view, top, bottom, budget) || missing;
+    else missing = drawLane(frame, scene, view, track, top, scale, budget, groups, labels) || missing;
   }
-  if (scene.slices) drawRectangles(context, scene, camera, shown, width, height);
+  frame.put(context);
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  drawLabels(context, scene, labels, scale);
+  drawMaxima(context, scene, camera, shown, width / scale);
+  if (focused) {
+    // An outline of the element would be a layer of its own over the canvas, drawn anew with every frame.
+    context.strokeStyle = theme.accent;
+    context.lineWidth = 2;
+    context.strokeRect(1, 1, width / scale - 2, height / scale - 2);
+  }
   return missing;
 }
 
@@ -76,19 +114,13 @@ export function gridStep(nsPerPixel: number): number {
   return roundStep(nsPerPixel * 110);
 }
 
-function drawGrid(
-  context: CanvasRenderingContext2D,
-  theme: Theme,
-  camera: Camera,
-  width: number,
-  height: number,
-): void {
+/** Moments of the grid and their places in CSS pixels. */
+function forGrid(camera: Camera, width: number, visit: (moment: number, x: number) => void): void {
   const step = gridStep(camera.nsPerPixel);
-  context.fillStyle = theme.line;
   for (let t = Math.ceil(camera.start / step) * step; ; t += step) {
     const x = Math.round((t - camera.start) / camera.nsPerPixel);
     if (x > width) break;
-    context.fillRect(x, 0, 1, height);
+    visit(t, x);
   }
 }
 
@@ -105,14 +137,12 @@ export function drawAxis(
   const step = gridStep(camera.nsPerPixel);
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
-  for (let t = Math.ceil(camera.start / step) * step; ; t += step) {
-    const x = Math.round((t - camera.start) / camera.nsPerPixel);
-    if (x > width) break;
+  forGrid(camera, width, (t, x) => {
     context.fillStyle = theme.line;
     context.fillRect(x, height - 8, 1, 8);
     context.fillStyle = theme.text;
     context.fillText(moment(Math.round(t / step) * step, step), x + 4, height / 2 + 2);
-  }
+  });
   // Which part of the whole is in view.
   const whole = Math.max(end, 1);
   const from = Math.max(0, Math.min(1, camera.start / whole));
@@ -123,195 +153,255 @@ export function drawAxis(
   context.fillRect(from * width, 0, Math.max(3, (to - from) * width), 3);
 }
 
-function drawTiles(
-  context: CanvasRenderingContext2D,
+interface Label {
+  slice: number;
+  x: number;
+  y: number;
+  width: number;
+}
+
+/** What a lane is painted from: its slices, or while these are on their way what the overview says of each column. */
+function drawLane(
+  frame: Frame,
   scene: Scene,
   camera: Camera,
   track: Extract<Track, { kind: "lane" }>,
   y: number,
-  width: number,
-  deadline: number,
+  scale: number,
+  budget: Budget,
+  groups: Map<number, ReturnType<typeof placeTiles>>,
+  labels: Label[],
 ): boolean {
-  const slices = scene.slices!;
-  const { firstRow, rows } = slices.lanes[track.lane];
-  const level = Math.ceil(Math.log2(camera.nsPerPixel) - 1e-9);
-  const end = camera.start + width * camera.nsPerPixel;
+  const source = scene.slices ?? scene.overview;
+  if (!source) return false;
+  const { firstRow, rows } = source.lanes[track.lane];
+  const tall = track.rowHeight * scale;
+  const gap = track.rowHeight > 4 ? scale : 0;
   let missing = false;
-  for (let row = firstRow; row < firstRow + rows; ) {
-    const group = Math.floor(row / TILE_ROWS);
-    const until = Math.min(firstRow + rows, (group + 1) * TILE_ROWS);
-    const top = y + (row - firstRow) * track.rowHeight;
-    const tall = (until - row) * track.rowHeight;
-    const span = TILE_COLUMNS * 2 ** level;
-    for (let index = Math.floor(camera.start / span); index * span < end; index++) {
-      if (index < 0 || index * span > slices.end) continue;
-      let tile = scene.cache.get(group, level, index);
-      let at = index;
-      let up = 0;
-      if (!tile) {
-        if (performance.now() < deadline) {
-          tile = scene.cache.build(slices, scene.palette.pixels, group, level, index);
-        } else {
-          missing = true;
-          while (!tile && up < 3) {
-            up++;
-            at = Math.floor(at / 2);
-            tile = scene.cache.get(group, level + up, at);
-          }
-          if (!tile) continue;
-        }
-      }
-      const x0 = Math.round((index * span - camera.start) / camera.nsPerPixel);
-      const x1 = Math.round(((index + 1) * span - camera.start) / camera.nsPerPixel);
-      // A tile of a coarser level holds this one in a part of its columns.
-      const columns = TILE_COLUMNS / 2 ** up;
-      const sx = (index - at * 2 ** up) * columns;
-      context.drawImage(tile.canvas, sx, row - group * TILE_ROWS, columns, until - row, x0, top, x1 - x0, tall);
+  for (let r = 0; r < rows; r++) {
+    const top = y + r * tall;
+    if (top + tall < 0 || top > frame.height) continue;
+    frame.startLine();
+    const row = firstRow + r;
+    if (!scene.slices) {
+      scene.overview!.paint(frame.line, scene.palette, row, camera.start, camera.nsPerPixel);
+      frame.copyLine(top, top + tall - gap);
+      continue;
     }
-    row = until;
+    const group = Math.floor(row / TILE_ROWS);
+    let placed = groups.get(group);
+    if (!placed) {
+      placed = placeTiles(frame, scene, scene.slices, camera, group, budget);
+      groups.set(group, placed);
+    }
+    missing = placed.missing || missing;
+    for (const tile of placed.tiles) frame.stretch(tile.pixels, (row - group * TILE_ROWS) * TILE_COLUMNS, tile);
+    const hasWaits = paintLong(frame, scene, scene.slices, camera, row, top, track.rowHeight >= 12 ? labels : null);
+    frame.copyLine(top, top + tall - gap);
+    if (hasWaits) frame.copyMiddle(top + (tall - gap) / 2 - scale, top + (tall - gap) / 2 + scale);
   }
   return missing;
 }
 
-interface Batch {
-  rectangles: number[];
-  labels: number[];
+interface PlacedTile extends Place {
+  pixels: Uint32Array;
 }
 
-/** Slices that are wide enough for a rectangle of their own, by colour so that the style changes once per colour. */
-function drawRectangles(
-  context: CanvasRenderingContext2D,
+/** The tiles of 32 rows that are in view. */
+function placeTiles(
+  frame: Frame,
   scene: Scene,
+  slices: Slices,
   camera: Camera,
-  shown: readonly Track[],
-  width: number,
-  height: number,
-): void {
-  const slices = scene.slices!;
-  const level = Math.ceil(Math.log2(camera.nsPerPixel) - 1e-9);
-  const least = VECTOR_PIXELS * 2 ** level;
-  const end = camera.start + width * camera.nsPerPixel;
-  const scale = 1 / camera.nsPerPixel;
-  const batches = new Map<number, Batch>();
-  const waits: number[] = [];
-  for (const track of shown) {
-    if (track.kind !== "lane") continue;
-    const { firstRow, rows } = slices.lanes[track.lane];
-    const tall = Math.max(1, track.rowHeight - (track.rowHeight > 4 ? 1 : 0));
-    for (let r = 0; r < rows; r++) {
-      const y = track.y - camera.scroll + r * track.rowHeight;
-      if (y + tall < 0 || y > height) continue;
-      const row = firstRow + r;
-      const first = slices.firstVisible(row, camera.start);
-      const last = slices.lowerBound(end, first, slices.off[row + 1]);
-      slices.eachLong(first, last, least, (index) => {
-        const x0 = Math.max(-4, (slices.ts[index] - camera.start) * scale);
-        const x1 = Math.min(width + 4, (slices.ts[index] + slices.dur[index] - camera.start) * scale);
-        const color = slices.color[index];
-        let batch = batches.get(color);
-        if (!batch) {
-          batch = { rectangles: [], labels: [] };
-          batches.set(color, batch);
+  group: number,
+  budget: Budget,
+): { tiles: PlacedTile[]; missing: boolean } {
+  const { start, nsPerPixel } = camera;
+  const level = levelOf(nsPerPixel);
+  const end = Math.min(start + frame.width * nsPerPixel, slices.end + 1);
+  const span = TILE_COLUMNS * 2 ** level;
+  const tiles: PlacedTile[] = [];
+  let missing = false;
+  for (let index = Math.max(0, Math.floor(start / span)); index * span < end; index++) {
+    let tile = scene.cache.get(group, level, index);
+    let at = index;
+    let up = 0;
+    if (!tile) {
+      tile = budget.make(() => scene.cache.build(slices, scene.palette, group, level, index));
+      if (!tile) {
+        missing = true;
+        while (!tile && up < 3) {
+          up++;
+          at = Math.floor(at / 2);
+          tile = scene.cache.get(group, level + up, at);
         }
-        const wide = Math.max(1, x1 - x0 - (x1 - x0 > 4 ? 0.75 : 0));
-        batch.rectangles.push(x0, y, wide, tall);
-        if (wide > LABEL_PIXELS && track.rowHeight >= 12) batch.labels.push(index, x0, y, wide);
-        if (slices.wait && slices.wait[index] > least) {
-          waits.push(
-            (slices.ts[index] - slices.wait[index] - camera.start) * scale,
-            y + tall / 2 - 1,
-            slices.wait[index] * scale,
-          );
-        }
-      });
+        if (!tile) continue;
+      }
+    }
+    const q = 2 ** (level + up);
+    tiles.push({
+      pixels: tile.pixels,
+      offset: (start - at * TILE_COLUMNS * q) / q,
+      ratio: nsPerPixel / q,
+      x0: Math.max(0, firstPixel((index * span - start) / nsPerPixel)),
+      x1: Math.min(frame.width, firstPixel(((index + 1) * span - start) / nsPerPixel)),
+    });
+  }
+  return { tiles, missing };
+}
+
+/** Slices that are wide enough for a rectangle of their own. True if one of them waited visibly before its start. */
+function paintLong(
+  frame: Frame,
+  scene: Scene,
+  slices: Slices,
+  camera: Camera,
+  row: number,
+  top: number,
+  labels: Label[] | null,
+): boolean {
+  const { start, nsPerPixel } = camera;
+  const scale = 1 / nsPerPixel;
+  const least = VECTOR_PIXELS * 2 ** levelOf(nsPerPixel);
+  const first = slices.firstVisible(row, start);
+  const last = slices.lowerBound(start + frame.width * nsPerPixel, first, slices.off[row + 1]);
+  const found: number[] = [];
+  let hasWaits = false;
+  slices.eachLong(first, last, least, (index) => {
+    found.push(index);
+    if (slices.wait && slices.wait[index] > least) hasWaits = true;
+  });
+  if (hasWaits) {
+    frame.startMiddle();
+    const color = colorOf(scene.theme.muted);
+    for (const index of found) {
+      const wait = slices.wait![index];
+      const x = (slices.ts[index] - start) * scale;
+      if (wait > least) frame.fillMiddle(Math.round(x - wait * scale), Math.round(x), color);
     }
   }
-  if (waits.length) {
-    context.fillStyle = scene.theme.muted;
-    for (let i = 0; i < waits.length; i += 3) context.fillRect(waits[i], waits[i + 1], waits[i + 2], 2);
+  for (const index of found) {
+    const x0 = Math.max(0, Math.round((slices.ts[index] - start) * scale));
+    const x1 = Math.min(frame.width, Math.round((slices.ts[index] + slices.dur[index] - start) * scale));
+    const right = x1 - x0 > 4 ? x1 - 1 : Math.max(x1, x0 + 1);
+    const color = scene.palette.opaque[slices.color[index]];
+    frame.fill(x0, right, color);
+    if (hasWaits) frame.fillMiddle(x0, right, color);
+    if (labels && right - x0 > LABEL_PIXELS) labels.push({ slice: index, x: x0, y: top, width: right - x0 });
   }
-  for (const [color, { rectangles }] of batches) {
-    context.fillStyle = scene.palette.css[color];
-    context.beginPath();
-    for (let i = 0; i < rectangles.length; i += 4)
-      context.rect(rectangles[i], rectangles[i + 1], rectangles[i + 2], rectangles[i + 3]);
-    context.fill();
-  }
+  return hasWaits;
+}
+
+/** Names in the slices, by colour so that the style changes once per colour. Places are in pixels of the frame. */
+function drawLabels(context: CanvasRenderingContext2D, scene: Scene, labels: Label[], scale: number): void {
+  const slices = scene.slices;
+  if (!slices || !labels.length) return;
+  labels.sort((a, b) => slices.color[a.slice] - slices.color[b.slice]);
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
-  for (const [color, { labels }] of batches) {
-    context.fillStyle = scene.palette.text[color];
-    for (let i = 0; i < labels.length; i += 4) {
-      const name = slices.names[slices.name[labels[i]]];
-      const x = Math.max(0, labels[i + 1]);
-      const text = fitted(context, name, labels[i + 1] + labels[i + 3] - x - 6);
-      if (text) context.fillText(text, x + 3, labels[i + 2] + ROW_MIDDLE);
+  let color = -1;
+  for (const label of labels) {
+    if (slices.color[label.slice] !== color) {
+      color = slices.color[label.slice];
+      context.fillStyle = scene.palette.text[color];
     }
+    const text = fitted(context, slices.names[slices.name[label.slice]], label.width / scale - 6);
+    if (text) context.fillText(text, label.x / scale + 3, label.y / scale + ROW_MIDDLE);
   }
 }
 
 const ROW_MIDDLE = 9;
+// By font: labels and maxima have texts in common.
 const widths = new Map<string, number>();
 
 /** As much of the name as fits; measuring text is slow, so each name is measured once. */
 function fitted(context: CanvasRenderingContext2D, name: string, room: number): string {
-  let width = widths.get(name);
-  if (width === undefined) {
-    width = context.measureText(name).width;
-    widths.set(name, width);
-  }
+  const width = textWidth(context, name);
   if (width <= room) return name;
   const count = Math.floor((name.length * (room - 9)) / width);
   return count < 2 ? "" : `${name.slice(0, count)}…`;
 }
 
+function textWidth(context: CanvasRenderingContext2D, text: string): number {
+  const key = `${context.font} ${text}`;
+  let width = widths.get(key);
+  if (width === undefined) {
+    width = context.measureText(text).width;
+    widths.set(key, width);
+  }
+  return width;
+}
+
 function drawCounter(
-  context: CanvasRenderingContext2D,
+  frame: Frame,
   scene: Scene,
   number: number,
   camera: Camera,
-  y: number,
-  height: number,
-  width: number,
-  deadline: number,
+  top: number,
+  bottom: number,
+  budget: Budget,
 ): boolean {
-  const { theme } = scene;
   const series = scene.series[number];
-  const level = Math.ceil(Math.log2(camera.nsPerPixel) - 1e-9);
-  const span = COUNTER_COLUMNS * 2 ** level;
-  const end = camera.start + width * camera.nsPerPixel;
+  const { start, nsPerPixel } = camera;
+  const level = levelOf(nsPerPixel);
+  const span = TILE_COLUMNS * 2 ** level;
+  const end = start + frame.width * nsPerPixel;
+  const height = Math.round(bottom) - Math.round(top);
   let missing = false;
-  for (let index = Math.floor(camera.start / span); index * span < end; index++) {
-    let tile = scene.counters.get(number, level, index);
+  const share = series.info.style === "area" ? 0.45 : 0.22;
+  frame.startCurve(top, height, scene.palette.counter, share);
+  for (let index = Math.floor(start / span); index * span < end; index++) {
+    let tile = scene.counters.get(number, level, index, height);
     let at = index;
     let up = 0;
-    if (!tile && performance.now() < deadline) {
-      tile = scene.counters.build(series, number, level, index, height, scene.palette.counter);
-    } else if (!tile) {
+    tile ??= budget.make(() => scene.counters.build(series, number, level, index, height));
+    if (!tile) {
       missing = true;
       while (!tile && up < 3) {
         up++;
         at = Math.floor(at / 2);
-        tile = scene.counters.get(number, level + up, at);
+        tile = scene.counters.get(number, level + up, at, height);
       }
       if (!tile) continue;
     }
-    const x0 = Math.round((index * span - camera.start) / camera.nsPerPixel);
-    const x1 = Math.round(((index + 1) * span - camera.start) / camera.nsPerPixel);
-    const columns = COUNTER_COLUMNS / 2 ** up;
-    context.drawImage(tile, (index - at * 2 ** up) * columns, 0, columns, height, x0, y, x1 - x0, height);
+    const x0 = Math.max(0, firstPixel((index * span - start) / nsPerPixel));
+    const x1 = Math.min(frame.width, firstPixel(((index + 1) * span - start) / nsPerPixel));
+    const q = 2 ** (level + up);
+    frame.curve(tile, { offset: (start - at * TILE_COLUMNS * q) / q, ratio: nsPerPixel / q, x0, x1 });
   }
-  context.fillStyle = theme.muted;
+  return missing;
+}
+
+/** The largest value of each counter at its right end, on a ground of its own. */
+function drawMaxima(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  camera: Camera,
+  shown: readonly Track[],
+  width: number,
+): void {
   context.font = "10px system-ui, sans-serif";
   context.textBaseline = "top";
-  context.textAlign = "right";
-  const most = byUnit(series.maximum, series.info.unit);
-  context.strokeStyle = theme.panel;
-  context.lineWidth = 3;
-  context.strokeText(most, width - 4, y + 2);
-  context.fillText(most, width - 4, y + 2);
-  context.textAlign = "left";
-  return missing;
+  for (const track of shown) {
+    if (track.kind !== "counter") continue;
+    const { info, maximum } = scene.series[track.series];
+    const most = byUnit(maximum, info.unit);
+    const y = Math.round(track.y - camera.scroll);
+    const wide = textWidth(context, most);
+    context.fillStyle = scene.theme.panel;
+    context.fillRect(Math.floor(width - wide - 7), y + 1, Math.ceil(wide + 6), 12);
+    context.fillStyle = scene.theme.muted;
+    context.fillText(most, width - wide - 4, y + 2);
+  }
+}
+
+/** The first pixel whose middle does not lie before the place. */
+function firstPixel(place: number): number {
+  return Math.ceil(place - 0.5);
+}
+
+function levelOf(nsPerPixel: number): number {
+  return Math.ceil(Math.log2(nsPerPixel) - 1e-9);
 }
 
 /** Corners of a slice on the screen; null if its track is not shown. */

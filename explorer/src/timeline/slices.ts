@@ -1,7 +1,7 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-import type { SliceColumns } from "../data/drawn";
+import type { Indexes, Moments, SliceColumns } from "../data/drawn";
 
 const FAN = 8;
 
@@ -29,14 +29,14 @@ export class Slices {
   readonly rowCount: number;
   readonly names: string[];
   colors: string[];
-  readonly ts: Float64Array;
-  readonly dur: Uint32Array | Float64Array;
-  readonly name: Uint32Array;
+  readonly ts: Moments;
+  readonly dur: Moments;
+  readonly name: Uint16Array | Uint32Array;
   color: Uint16Array;
   readonly row: Uint32Array;
   readonly wait: Uint32Array | null;
-  /** Where the columns of the stream went: position of each slice among the slices as they were sent. */
-  readonly origin: Uint32Array;
+  /** Position of each slice among the slices as they were sent; null if they are in that order. */
+  readonly origin: Uint32Array | null;
   /** First slice of each row, and one entry past the last. */
   readonly off: Uint32Array;
   readonly rowLane: Uint32Array;
@@ -47,20 +47,18 @@ export class Slices {
   private readonly unions = new Map<number, { from: Float64Array; to: Float64Array; sum: Float64Array }>();
 
   constructor(columns: SliceColumns, plan?: LanePlan) {
-    const lanes = plan?.lanes ?? columns.lanes;
-    const laneOf = plan?.laneOf ?? Int32Array.from(columns.lanes, (_, i) => i);
-    const { order, rowOf, rowsOfLane } = assignRows(columns, laneOf, lanes.length, !plan);
     this.base = columns.base;
     this.end = columns.end;
     this.names = columns.names;
     this.colors = columns.colors;
-    const n = order.length;
-    this.count = n;
+    const lanes = plan?.lanes ?? columns.lanes;
+    const places = columns.offsets ? null : assignRows(columns, lanes.length, plan);
+    const rows = columns.rows ?? places!.rowsOfLane;
     this.lanes = [];
     let firstRow = 0;
     for (let lane = 0; lane < lanes.length; lane++) {
-      this.lanes.push({ ...lanes[lane], firstRow, rows: rowsOfLane[lane] });
-      firstRow += rowsOfLane[lane];
+      this.lanes.push({ ...lanes[lane], firstRow, rows: rows[lane] });
+      firstRow += rows[lane];
     }
     this.rowCount = firstRow;
     this.rowLane = new Uint32Array(firstRow);
@@ -68,40 +66,36 @@ export class Slices {
       const { firstRow: from, rows } = this.lanes[lane];
       this.rowLane.fill(lane, from, from + rows);
     }
-    // Counting sort by row keeps the order by start within each row.
-    this.off = new Uint32Array(firstRow + 1);
-    const rowIndex = new Uint32Array(n);
-    for (let i = 0; i < n; i++) {
-      const row = this.lanes[laneOf[columns.lane[order[i]]]].firstRow + rowOf[i];
-      rowIndex[i] = row;
-      this.off[row + 1]++;
+    if (columns.offsets) {
+      this.off = Uint32Array.from(columns.offsets);
+      this.origin = null;
+    } else {
+      const { off, origin } = sortByRow(places!, this.lanes);
+      this.off = off;
+      this.origin = origin.length === columns.ts.length && origin.every((from, i) => from === i) ? null : origin;
     }
-    for (let row = 0; row < firstRow; row++) this.off[row + 1] += this.off[row];
-    const next = this.off.slice();
-    this.origin = new Uint32Array(n);
-    for (let i = 0; i < n; i++) this.origin[next[rowIndex[i]]++] = order[i];
-    const take = <T extends Uint32Array | Float64Array | Uint16Array>(from: T): T => {
-      const to = new (from.constructor as new (n: number) => T)(n);
-      for (let i = 0; i < n; i++) to[i] = from[this.origin[i]];
+    const { origin } = this;
+    this.count = origin?.length ?? columns.ts.length;
+    const take = <T extends Moments | Uint16Array>(from: T): T => {
+      if (!origin) return from;
+      const to = new (from.constructor as new (n: number) => T)(origin.length);
+      for (let i = 0; i < origin.length; i++) to[i] = from[origin[i]];
       return to;
     };
-    let identity = n === columns.ts.length;
-    for (let i = 0; identity && i < n; i++) identity = this.origin[i] === i;
-    this.ts = identity ? columns.ts : take(columns.ts);
-    this.dur = identity ? columns.dur : take(columns.dur);
-    this.name = identity ? columns.name : take(columns.name);
-    this.color = identity ? columns.color : take(columns.color);
-    this.row = identity ? columns.row : take(columns.row);
-    this.wait = columns.wait && (identity ? columns.wait : take(columns.wait));
-    this.sum = new Float64Array(n + 1);
-    for (let i = 0; i < n; i++) this.sum[i + 1] = this.sum[i] + this.dur[i];
-    this.pyramid = longestPyramid(this.dur);
+    this.ts = take(columns.ts);
+    this.dur = take(columns.dur);
+    this.name = take(columns.name);
+    this.color = take(columns.color);
+    this.row = take(columns.row);
+    this.wait = columns.wait && take(columns.wait);
+    const indexes = (!origin && columns.indexes) || indexesOf(this.dur);
+    this.sum = indexes.sum;
+    this.pyramid = indexes.pyramid;
   }
 
   recolor(colors: string[], color: Uint16Array): void {
     this.colors = colors;
-    this.color = new Uint16Array(this.count);
-    for (let i = 0; i < this.count; i++) this.color[i] = color[this.origin[i]];
+    this.color = this.origin ? Uint16Array.from(this.origin, (from) => color[from]) : color;
   }
 
   laneOfSlice(index: number): number {
@@ -287,7 +281,17 @@ export class Slices {
   }
 }
 
-function longestPyramid(dur: ArrayLike<number>): Uint32Array[] {
+export function indexesOf(dur: Moments): Indexes {
+  const sum = new Float64Array(dur.length + 1);
+  let total = 0;
+  for (let i = 0; i < dur.length; i++) {
+    total += dur[i];
+    sum[i + 1] = total;
+  }
+  return { sum, pyramid: longestPyramid(dur) };
+}
+
+function longestPyramid(dur: Moments): Uint32Array[] {
   const levels: Uint32Array[] = [];
   let length = dur.length;
   let below: Uint32Array | null = null;
@@ -311,46 +315,69 @@ function longestPyramid(dur: ArrayLike<number>): Uint32Array[] {
   return levels;
 }
 
+interface Places {
+  /** Slices by lane and start, as positions in the columns. */
+  order: Uint32Array;
+  laneOf: Uint16Array;
+  rowOf: Uint16Array;
+  rowsOfLane: Uint32Array;
+}
+
 /**
  * Row of every slice within its lane: the first one that is free when the slice starts. For calls that nest this is the
- * depth of nesting. `sorted` says that the keys of the columns are the lanes, so that their order is the lanes' order.
+ * depth of nesting. Without a plan the keys of the columns are the lanes, so that their order is the lanes' order.
  */
-function assignRows(columns: SliceColumns, laneOf: Int32Array, laneCount: number, sorted: boolean) {
-  const n = columns.ts.length;
+function assignRows(columns: SliceColumns, laneCount: number, plan?: LanePlan): Places {
+  const { ts, dur } = columns;
+  const key = columns.lane ?? new Uint16Array(ts.length);
+  const laneOf = plan ? (i: number) => plan.laneOf[key[i]] : (i: number) => key[i];
   let order: Uint32Array;
-  if (sorted) {
-    order = new Uint32Array(n);
-    for (let i = 0; i < n; i++) order[i] = i;
+  if (!plan) {
+    order = new Uint32Array(ts.length);
+    for (let i = 0; i < ts.length; i++) order[i] = i;
   } else {
     const kept: number[] = [];
-    for (let i = 0; i < n; i++) if (laneOf[columns.lane[i]] >= 0) kept.push(i);
-    const { ts, dur, lane } = columns;
+    for (let i = 0; i < ts.length; i++) if (laneOf(i) >= 0) kept.push(i);
     kept.sort((a, b) => {
-      const order = laneOf[lane[a]] - laneOf[lane[b]] || ts[a] - ts[b];
+      const order = laneOf(a) - laneOf(b) || ts[a] - ts[b];
       // As the stream is sorted: what has no length before what starts with it, a call before the calls that it makes.
       return order || Number(dur[a] > 0) - Number(dur[b] > 0) || dur[b] - dur[a] || a - b;
     });
     order = Uint32Array.from(kept);
   }
-  const rowOf = new Uint16Array(order.length);
-  const rowsOfLane = new Uint32Array(laneCount);
-  const rowsNeeded = new Uint32Array(laneCount);
+  const places = {
+    order,
+    laneOf: Uint16Array.from(order, laneOf),
+    rowOf: new Uint16Array(order.length),
+    rowsOfLane: new Uint32Array(laneCount).fill(1),
+  };
   let ends: number[] = [];
   let lastLane = -1;
   for (let i = 0; i < order.length; i++) {
     const at = order[i];
-    const lane = laneOf[columns.lane[at]];
+    const lane = places.laneOf[i];
     if (lane !== lastLane) {
       ends = [];
       lastLane = lane;
     }
-    const start = columns.ts[at];
     let row = 0;
-    while (row < ends.length && ends[row] > start) row++;
-    ends[row] = start + columns.dur[at];
-    rowOf[i] = row;
-    if (row + 1 > rowsNeeded[lane]) rowsNeeded[lane] = row + 1;
+    while (row < ends.length && ends[row] > ts[at]) row++;
+    ends[row] = ts[at] + dur[at];
+    places.rowOf[i] = row;
+    if (row + 1 > places.rowsOfLane[lane]) places.rowsOfLane[lane] = row + 1;
   }
-  for (let lane = 0; lane < laneCount; lane++) rowsOfLane[lane] = Math.max(1, rowsNeeded[lane]);
-  return { order, rowOf, rowsOfLane };
+  return places;
+}
+
+/** A counting sort by row, which keeps the order by start within each row. */
+function sortByRow({ order, laneOf, rowOf }: Places, lanes: readonly Lane[]) {
+  const last = lanes[lanes.length - 1];
+  const off = new Uint32Array((last ? last.firstRow + last.rows : 0) + 1);
+  const rows = Uint32Array.from(rowOf, (row, i) => lanes[laneOf[i]].firstRow + row);
+  for (const row of rows) off[row + 1]++;
+  for (let row = 1; row < off.length; row++) off[row] += off[row - 1];
+  const next = off.slice();
+  const origin = new Uint32Array(order.length);
+  for (let i = 0; i < order.length; i++) origin[next[rows[i]]++] = order[i];
+  return { off, origin };
 }

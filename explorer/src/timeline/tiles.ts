@@ -1,26 +1,28 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+import { blend, type Palette } from "../colors";
+import { TILE_COLUMNS } from "./frame";
 import type { Slices } from "./slices";
 
-export const TILE_COLUMNS = 256;
 export const TILE_ROWS = 32;
 /** Slices at least this many pixels wide (at a tile's resolution) are drawn as rectangles and left out of tiles. */
 export const VECTOR_PIXELS = 3;
 const LEAST_ALPHA = 0.35;
 
 export interface Tile {
-  canvas: HTMLCanvasElement | OffscreenCanvas;
+  pixels: Uint32Array;
   used: number;
 }
 
 /**
  * Pixels of one tile: for each row and column the colour of the longest slice there, as opaque as the share of the
- * column's time that is busy. `q` is the time of a column, `start` that of the first one.
+ * column's time that is busy over the palette's background. 0 where nothing runs. `q` is the time of a column, `start` that
+ * of the first one.
  */
 export function paintTile(
   slices: Slices,
-  palette: Uint32Array,
+  palette: Palette,
   firstRow: number,
   start: number,
   q: number,
@@ -47,13 +49,13 @@ export function paintTile(
         const longest = high - i > 12 ? slices.longest(i, high) : longestOfFew(dur, i, high);
         const tailEnd = ts[high - 1] + dur[high - 1];
         const covered = sum[high] - sum[i] - Math.max(0, tailEnd - columnEnd);
-        pixels[line + column] = shade(palette[color[longest]], covered / q);
+        pixels[line + column] = shade(palette, color[longest], covered / q);
         // What reaches into the next columns; those that hold something longer paint over it.
         if (tailEnd > columnEnd) {
           const until = Math.min(TILE_COLUMNS - 1, Math.floor((tailEnd - start) / q));
           for (let c = column + 1; c <= until; c++) {
             const share = Math.min(1, (tailEnd - (start + c * q)) / q);
-            if (share > 0.05) pixels[line + c] = shade(palette[color[high - 1]], share);
+            if (share > 0.05) pixels[line + c] = shade(palette, color[high - 1], share);
           }
         }
       }
@@ -68,11 +70,10 @@ function longestOfFew(dur: ArrayLike<number>, low: number, high: number): number
   return best;
 }
 
-function shade(color: number, share: number): number {
-  const alpha = Math.round(255 * Math.max(LEAST_ALPHA, Math.min(1, share)));
-  const own = color >>> 24;
+export function shade(palette: Palette, color: number, share: number): number {
+  const pixel = palette.pixels[color];
   // A colour that is faded already (not highlighted) stays faded.
-  return ((own < 255 ? Math.round((alpha * own) / 255) : alpha) << 24) | (color & 0xffffff);
+  return blend(pixel, (Math.max(LEAST_ALPHA, Math.min(1, share)) * (pixel >>> 24)) / 255, palette.background);
 }
 
 /** Tiles by row group, level and position; the least recently used ones go first. */
@@ -80,12 +81,9 @@ export class TileCache {
   private tiles = new Map<string, Tile>();
   private clock = 0;
   private readonly limit: number;
-  private readonly scratch = new Uint32Array(TILE_COLUMNS * TILE_ROWS);
-  private readonly image: ImageData;
 
   constructor(limit = 2000) {
     this.limit = limit;
-    this.image = new ImageData(new Uint8ClampedArray(this.scratch.buffer), TILE_COLUMNS, TILE_ROWS);
   }
 
   clear(): void {
@@ -98,14 +96,10 @@ export class TileCache {
     return tile;
   }
 
-  build(slices: Slices, palette: Uint32Array, group: number, level: number, index: number): Tile {
+  build(slices: Slices, palette: Palette, group: number, level: number, index: number): Tile {
     const q = 2 ** level;
-    paintTile(slices, palette, group * TILE_ROWS, index * TILE_COLUMNS * q, q, this.scratch);
-    const canvas = document.createElement("canvas");
-    canvas.width = TILE_COLUMNS;
-    canvas.height = TILE_ROWS;
-    canvas.getContext("2d")!.putImageData(this.image, 0, 0);
-    const tile = { canvas, used: ++this.clock };
+    const tile = { pixels: new Uint32Array(TILE_COLUMNS * TILE_ROWS), used: ++this.clock };
+    paintTile(slices, palette, group * TILE_ROWS, index * TILE_COLUMNS * q, q, tile.pixels);
     this.tiles.set(`${group}:${level}:${index}`, tile);
     if (this.tiles.size > this.limit) this.evict();
     return tile;

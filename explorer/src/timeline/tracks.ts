@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import type { Series } from "./counters";
-import type { Slices } from "./slices";
+import type { Lane } from "./slices";
 
 export const ROW_HEIGHT = 18;
 const THIN_ROW_HEIGHT = 8;
@@ -55,7 +55,7 @@ function rank(group: string): number {
 }
 
 /** Tracks from top to bottom: what is pinned, then the groups in their order. */
-export function layOut(slices: Slices | null, series: readonly Series[], options: TrackOptions): TrackList {
+export function layOut(lanes: readonly Lane[], series: readonly Series[], options: TrackOptions): TrackList {
   const members = new Map<string, { lanes: number[]; series: number[]; hidden: number }>();
   const group = (name: string) => {
     let entry = members.get(name);
@@ -65,7 +65,7 @@ export function layOut(slices: Slices | null, series: readonly Series[], options
     }
     return entry;
   };
-  slices?.lanes.forEach((lane, index) => {
+  lanes.forEach((lane, index) => {
     group(lane.group).lanes.push(index);
   });
   series.forEach((entry, index) => {
@@ -75,8 +75,8 @@ export function layOut(slices: Slices | null, series: readonly Series[], options
   });
   const tracks: Track[] = [];
   let y = 0;
-  const lane = (index: number, pinned: boolean) => {
-    const { rows, label } = slices!.lanes[index];
+  const addLane = (index: number, pinned: boolean) => {
+    const { rows, label } = lanes[index];
     const wanted = rows > 4 ? THIN_ROW_HEIGHT : ROW_HEIGHT;
     const height = Math.min(rows * wanted, MOST_LANE_HEIGHT);
     tracks.push({ kind: "lane", y, height, lane: index, rowHeight: height / rows, label, pinned });
@@ -91,16 +91,16 @@ export function layOut(slices: Slices | null, series: readonly Series[], options
     y += HEADER_HEIGHT;
   };
   if (options.pinned.size) {
-    const lanes = slices?.lanes
+    const pinnedLanes = lanes
       .map((entry, index) => ({ entry, index }))
       .filter((l) => options.pinned.has(l.entry.label));
     const counters = series
       .map((entry, index) => ({ entry, index }))
       .filter((s) => options.pinned.has(s.entry.info.label));
-    const found = (lanes?.length ?? 0) + counters.length;
+    const found = pinnedLanes.length + counters.length;
     if (found) {
       header("Pinned", found, false);
-      for (const { index } of lanes ?? []) lane(index, true);
+      for (const { index } of pinnedLanes) addLane(index, true);
       for (const { index } of counters) counter(index, true);
     }
   }
@@ -115,7 +115,7 @@ export function layOut(slices: Slices | null, series: readonly Series[], options
     const collapsed = options.collapsed.has(name) || !total;
     header(name, total, collapsed);
     if (collapsed) continue;
-    for (const index of entry.lanes) lane(index, false);
+    for (const index of entry.lanes) addLane(index, false);
     for (const index of entry.series) counter(index, false);
   }
   return { tracks, height: y + 8, groups };

@@ -4,7 +4,18 @@
 import { makePalette, readTheme, type Theme } from "../colors";
 import { duration, moment } from "../format";
 import { CounterTiles, type Series } from "./counters";
-import { type Camera, drawAxis, drawScene, gridStep, rectangleOf, type Scene } from "./draw";
+import {
+  BUILD_BUDGET_MS,
+  type Camera,
+  drawAxis,
+  drawScene,
+  FIRST_BUDGET_MS,
+  gridStep,
+  rectangleOf,
+  type Scene,
+} from "./draw";
+import { Frame } from "./frame";
+import type { Overview } from "./overview";
 import type { Slices } from "./slices";
 import { TileCache } from "./tiles";
 import { layOut, type Track, type TrackList, type TrackOptions } from "./tracks";
@@ -62,7 +73,10 @@ export class TimelineView {
   private readonly labels: HTMLElement;
   private readonly holder: HTMLElement;
   private readonly canvas: HTMLCanvasElement;
-  private readonly overlay: HTMLCanvasElement;
+  /** Takes the input; the marks are drawn in a canvas of their own inside of it. */
+  private readonly overlay: HTMLElement;
+  private readonly marked: HTMLCanvasElement;
+  private readonly pixels = new Frame();
   private readonly live: HTMLElement;
   private readonly corner: HTMLElement;
   private readonly observer: ResizeObserver;
@@ -70,6 +84,7 @@ export class TimelineView {
   private readonly counters = new CounterTiles();
   private theme: Theme;
   private slices: Slices | null = null;
+  private overview: Overview | null = null;
   private series: readonly Series[] = [];
   private list: TrackList = { tracks: [], height: 0, groups: [] };
   private options: TrackOptions;
@@ -86,6 +101,7 @@ export class TimelineView {
   private hovered: Hover | null = null;
   private arrows: Arrow[] = [];
   private overlayIsBlank = false;
+  private noted: Slices | Overview | null = null;
   private hits: number[] = [];
   private marks: Mark[] = [];
   private box: { start: number; end: number; top: number; bottom: number } | null = null;
@@ -124,7 +140,8 @@ export class TimelineView {
     this.labels = make("tl-labels", this.content);
     this.holder = make("tl-holder", this.content);
     this.canvas = make("tl-canvas", this.holder, "canvas") as HTMLCanvasElement;
-    this.overlay = make("tl-overlay", this.holder, "canvas") as HTMLCanvasElement;
+    this.overlay = make("tl-overlay", this.holder);
+    this.marked = make("tl-marks", this.overlay, "canvas") as HTMLCanvasElement;
     this.overlay.tabIndex = 0;
     this.overlay.setAttribute("role", "application");
     this.overlay.setAttribute(
@@ -136,6 +153,7 @@ export class TimelineView {
     this.theme = readTheme(root);
     this.scene = {
       slices: null,
+      overview: null,
       series: [],
       tracks: [],
       palette: makePalette([], this.theme),
@@ -162,6 +180,8 @@ export class TimelineView {
       this.gesture = null;
     });
     this.overlay.addEventListener("keydown", (event) => this.key(event));
+    this.overlay.addEventListener("focus", () => this.invalidate());
+    this.overlay.addEventListener("blur", () => this.invalidate());
     this.resize();
   }
 
@@ -171,10 +191,11 @@ export class TimelineView {
     this.root.replaceChildren();
   }
 
-  setData(slices: Slices | null, series: readonly Series[], keepView = false): void {
+  setData(slices: Slices | null, series: readonly Series[], keepView = false, overview: Overview | null = null): void {
     this.slices = slices;
+    this.overview = slices ? null : overview;
     this.series = series;
-    let end = slices?.end ?? 1;
+    let end = (slices ?? overview)?.end ?? 1;
     for (const entry of series) if (entry.ts.length) end = Math.max(end, entry.ts[entry.ts.length - 1]);
     this.end = Math.max(end, 1);
     this.selected = -1;
@@ -199,8 +220,9 @@ export class TimelineView {
     this.theme = readTheme(this.root);
     this.cache.clear();
     this.counters.clear();
-    const palette = makePalette(this.slices?.colors ?? [], this.theme, highlighted);
-    this.scene = { ...this.scene, slices: this.slices, series: this.series, palette, theme: this.theme };
+    const { slices, overview, series, theme } = this;
+    const palette = makePalette((slices ?? overview)?.colors ?? [], theme, highlighted);
+    this.scene = { ...this.scene, slices, overview, series, palette, theme };
     this.invalidate();
   }
 
@@ -336,8 +358,9 @@ export class TimelineView {
   }
 
   private layOut(): void {
-    this.list = layOut(this.slices, this.series, this.options);
-    this.scene = { ...this.scene, slices: this.slices, series: this.series, tracks: this.list.tracks };
+    const { slices, overview, series } = this;
+    this.list = layOut((slices ?? overview)?.lanes ?? [], series, this.options);
+    this.scene = { ...this.scene, slices, overview, series, tracks: this.list.tracks };
     this.content.style.height = `${Math.max(this.list.height, this.height)}px`;
     this.labels.replaceChildren(...this.list.tracks.map((track) => this.label(track)));
     this.listener.layout(this.list);
@@ -390,7 +413,7 @@ export class TimelineView {
     this.content.style.height = `${Math.max(this.list.height, height)}px`;
     this.corner.style.width = `${this.labels.offsetWidth}px`;
     const scale = this.pixelRatio();
-    for (const canvas of [this.canvas, this.overlay]) {
+    for (const canvas of [this.canvas, this.marked]) {
       canvas.width = Math.round(width * scale);
       canvas.height = Math.round(height * scale);
       canvas.style.width = `${width}px`;
@@ -441,11 +464,19 @@ export class TimelineView {
     let again = this.target !== null;
     if (this.dirty.scene) {
       const context = this.canvas.getContext("2d", { alpha: false })!;
-      context.setTransform(scale, 0, 0, scale, 0, 0);
-      const missing = drawScene(context, this.scene, this.camera(), this.width, this.height);
+      const missing = drawScene(
+        context,
+        this.pixels,
+        this.scene,
+        this.camera(),
+        scale,
+        this.overlay.matches(":focus-visible"),
+        this.noted ? BUILD_BUDGET_MS : FIRST_BUDGET_MS,
+      );
       const axis = this.axis.getContext("2d", { alpha: false })!;
       axis.setTransform(scale, 0, 0, scale, 0, 0);
       drawAxis(axis, this.theme, this.camera(), this.end, this.width, AXIS_HEIGHT);
+      if (!missing) this.noteDrawn();
       this.dirty.scene = missing;
       again = again || missing;
     }
@@ -457,6 +488,13 @@ export class TimelineView {
       this.dirty.scene = true;
       this.invalidateOverlay();
     }
+  }
+
+  /** Notes in the browser's performance timeline when the overview and when the slices were drawn first. */
+  private noteDrawn(): void {
+    const drawn = this.slices ?? this.overview;
+    if (drawn && this.noted !== drawn) performance.mark(this.slices ? "slices drawn" : "overview drawn");
+    this.noted = drawn;
   }
 
   private step(target: NonNullable<TimelineView["target"]>): void {
@@ -490,10 +528,10 @@ export class TimelineView {
       !this.marks.length &&
       !(this.selected >= 0);
     // A blank canvas that is not drawn and not composed costs nothing while the view moves.
-    this.overlay.style.opacity = isBlank ? "0" : "";
+    this.marked.style.display = isBlank ? "none" : "";
     if (isBlank && this.overlayIsBlank) return;
     this.overlayIsBlank = isBlank;
-    const context = this.overlay.getContext("2d")!;
+    const context = this.marked.getContext("2d")!;
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, this.width, this.height);
     const camera = this.camera();

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import { useEffect, useMemo, useRef, useState } from "react";
-import { decodeCounters, decodeSlices } from "../data/drawn";
 import type { DataSource, ProfileEntry, Row } from "../data/source";
 import { cell, duration, heading, significant } from "../format";
 import { Await, useLoaded } from "../parts/common";
@@ -136,8 +135,8 @@ function Comparison({
     () =>
       Promise.all(
         sides.map(async ({ profile, device }) => ({
-          slices: new Slices(decodeSlices(await source.drawn(profile, device, "slices"))),
-          series: seriesOf(decodeCounters(await source.drawn(profile, device, "counters"))),
+          slices: new Slices(await source.slices(profile, device)),
+          series: seriesOf(await source.counters(profile, device)),
           summary: (await source.rows(profile, device, "Summary").catch(() => []))[0] as Row | undefined,
           operators: await source.operators(profile, device),
           kernels: await source.rows(profile, device, "KernelRoofline", { limit: 20000 }).catch(() => [] as Row[]),

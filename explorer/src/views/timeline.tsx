@@ -3,7 +3,7 @@
 
 import { useEffect, useRef, useState } from "react";
 import { byUnit, duration } from "../format";
-import { useSession } from "../parts/common";
+import { useCalmWindow, useSession } from "../parts/common";
 import { download, toCsv } from "../parts/csv";
 import { route } from "../route";
 import { COLOR_CHOICES, type ColorChoice, notify } from "../session";
@@ -29,6 +29,7 @@ export function TimelinePanel() {
   const [boxMode, setBoxMode] = useState(false);
   const status = useStore(session.status);
   const slices = useStore(session.slices);
+  const overview = useStore(session.overview);
   const series = useStore(session.series);
   const options = useStore(session.options);
   const annotations = useStore(session.annotations);
@@ -54,7 +55,8 @@ export function TimelinePanel() {
       toggle: (group) => {
         // A group without drawn lanes holds series that are shown on demand.
         const entry = session.series.get().some((s) => s.info.group === group && !s.info.hidden);
-        const lanes = session.slices.get()?.lanes.some((lane) => lane.group === group);
+        const drawn = session.slices.get() ?? session.overview.get();
+        const lanes = drawn?.lanes.some((lane) => lane.group === group);
         if (!entry && !lanes) session.setOptions((now) => ({ ...now, showHidden: toggled(now.showHidden, group) }));
         else toggle(group);
       },
@@ -80,15 +82,18 @@ export function TimelinePanel() {
     const timeline = view.current!;
     const keep = timeline.view;
     const again = restored.current;
-    timeline.setData(slices, series, again);
+    timeline.setData(slices, series, again, overview);
     if (again) timeline.show(keep.start, keep.end, false);
-    if (slices && !again) {
+    if ((slices || overview) && !again) {
       restored.current = true;
       session.restore(route.get().query);
     }
     const selected = session.selection.get();
-    if (selected && again) timeline.select(selected.index);
-  }, [session, slices, series]);
+    if (!selected || !again) return;
+    // What was chosen before its slice was there.
+    if (slices && selected.index < 0) session.selectRow(selected.table, selected.row, undefined, !route.get().query.t);
+    else timeline.select(selected.index);
+  }, [session, slices, series, overview]);
 
   useEffect(() => view.current!.setOptions(options), [options]);
   useEffect(() => {
@@ -308,8 +313,8 @@ function Highlighted() {
 }
 
 function WindowSpan() {
-  const session = useSession();
-  const { start, end } = useStore(session.window);
+  // A text that changes with every frame would cost a layout of the page in each of them.
+  const { start, end } = useCalmWindow();
   return (
     <span className="muted span" title="Start and length of the view">
       {duration(Math.max(0, start))} + {duration(end - start)}

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -23,7 +22,7 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from .. import drawing
+from .. import drawing, prepared
 from ..profiles import ProfileError, ProfileStore, check_magic
 from . import views
 from .processing import Processing
@@ -106,32 +105,19 @@ class Explorer:
         return JSONResponse(await run_in_threadpool(describe))
 
     async def drawn(self, request: Request) -> Response:
-        """Arrow streams for the timeline; kept beside the tables, as they follow from these alone."""
+        """Arrow streams for the timeline."""
         folder, kind = self.folder(request)
         what = request.path_params["what"]
         by = request.query_params.get("by", "operator")
         if what == "colors" and by not in drawing.COLOR_COLUMNS:
             raise QueryError(f"expected one of {', '.join(drawing.COLOR_COLUMNS)} but got {by!r}")
-        make = {
-            "slices": lambda: drawing.slices(folder, kind),
-            "counters": lambda: drawing.counters(folder, kind),
-            "colors": lambda: drawing.colors(folder, kind, by),
-        }.get(what)
-        if make is None:
-            raise QueryError(f"expected slices, counters or colors but got {what!r}")
-        stem = f"{what}-{by}" if what == "colors" else what
-        path = await run_in_threadpool(cached_file, folder, stem, make)
+        if what not in ("slices", "counters", "colors", "overview") or (what == "overview" and kind != "device"):
+            raise QueryError(f"expected slices, counters, colors or overview (of a device profile) but got {what!r}")
+        path = await run_in_threadpool(prepared.stream_file, folder, kind, what, by)
         return LargeFile(path, media_type=ARROW, headers={"Cache-Control": "private, max-age=0, must-revalidate"})
 
     def warm(self, name: str) -> None:
-        """Makes the streams that the first page of a profile asks for, so that they are there when it does."""
-        description = self.store.describe(name)
-        device = "system" if description["has_system"] else next(iter(description["devices"]), None)
-        if device is None:
-            return
-        folder, kind = self.store.device_folder(name, device), "system" if device == "system" else "device"
-        cached_file(folder, "slices", lambda: drawing.slices(folder, kind))
-        cached_file(folder, "counters", lambda: drawing.counters(folder, kind))
+        prepared.prepare(self.store, name)
 
     async def rows(self, request: Request) -> Response:
         folder, _ = self.folder(request)
@@ -284,22 +270,6 @@ def check_magic_as(path: Path, name: str) -> None:
         raise ProfileError(str(error).replace(probe.name, name)) from None
     finally:
         probe.unlink(missing_ok=True)
-
-
-def cached_file(folder: Path, stem: str, make) -> Path:
-    """The stream in a file whose name holds what it was made from: changed tables make another one."""
-    state = "".join(f"{p.name}:{p.stat().st_mtime_ns}:{p.stat().st_size};" for p in sorted(folder.glob("*.parquet")))
-    digest = hashlib.sha256(f"{drawing.FORMAT_VERSION}{state}".encode()).hexdigest()[:16]
-    cache = folder / ".drawing"
-    path = cache / f"{stem}-{digest}.arrow"
-    if not path.is_file():
-        cache.mkdir(exist_ok=True)
-        for stale in cache.glob(f"{stem}-*.arrow"):
-            stale.unlink(missing_ok=True)
-        temporary = cache / f".{stem}.{secrets.token_hex(6)}"
-        temporary.write_bytes(make())
-        os.replace(temporary, path)
-    return path
 
 
 async def refused(request: Request, error: Exception) -> Response:

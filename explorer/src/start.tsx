@@ -4,11 +4,7 @@
 import { Component, type ReactNode, StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app";
-import { HttpSource } from "./data/http";
 import type { DataSource } from "./data/source";
-import "./styles.css";
-
-declare const __SINGLE_FILE__: boolean;
 
 class Boundary extends Component<{ children: ReactNode }, { error: Error | null }> {
   override state: { error: Error | null } = { error: null };
@@ -29,20 +25,7 @@ class Boundary extends Component<{ children: ReactNode }, { error: Error | null 
   }
 }
 
-async function start(): Promise<void> {
-  let source: DataSource;
-  if (__SINGLE_FILE__) {
-    const { InlineSource } = await import("./data/inline");
-    source = await InlineSource.open(document);
-    const only = (await source.profiles()).profiles[0];
-    if (!location.hash.startsWith("#/p/")) {
-      history.replaceState(null, "", `#/p/${encodeURIComponent(only.name)}`);
-      const { parseRoute, route } = await import("./route");
-      route.set(parseRoute(location.hash));
-    }
-  } else {
-    source = new HttpSource();
-  }
+export function start(source: DataSource): void {
   createRoot(document.getElementById("root")!).render(
     <StrictMode>
       <Boundary>
@@ -51,7 +34,3 @@ async function start(): Promise<void> {
     </StrictMode>,
   );
 }
-
-start().catch((error: Error) => {
-  document.getElementById("root")!.textContent = `Neuron Explorer cannot start: ${error.message}`;
-});
