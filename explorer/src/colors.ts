@@ -18,8 +18,9 @@ export interface Theme {
   warning: string;
 }
 
-export function readTheme(element: Element): Theme {
-  const style = getComputedStyle(element);
+/** The colours of the page. Of the document, as an element of a panel behind a tab is not in it and has no style. */
+export function readTheme(): Theme {
+  const style = getComputedStyle(document.documentElement);
   const value = (name: string) => style.getPropertyValue(name).trim();
   return {
     dark: value("--dark") === "1",

@@ -163,6 +163,16 @@ await check("a large profile shows its overview first, and the same picture when
     await released;
     await route.continue();
   });
+  try {
+    await lookAtOverview(release);
+  } finally {
+    release();
+    await context.unroute("**/drawn/slices");
+  }
+  await selectOne();
+});
+
+async function lookAtOverview(release) {
   await open(`p/${options.large}`);
   const drawn = (name) => until((name) => performance.getEntriesByName(name).length > 0, name);
   await drawn("overview drawn");
@@ -170,13 +180,14 @@ await check("a large profile shows its overview first, and the same picture when
   // The ground of the canvas is the panel's.
   const [ground, panelColor] = await page.evaluate(() => {
     const canvas = document.querySelector(".tl-canvas");
-    const { data } = canvas.getContext("2d").getImageData(0, 0, 1, canvas.height);
+    // Beside the line of the grid at the start.
+    const { data } = canvas.getContext("2d").getImageData(3, 0, 1, canvas.height);
     const pixels = Array.from({ length: canvas.height }, (_, y) => data.slice(4 * y, 4 * y + 3).join(", "));
     const color = getComputedStyle(document.querySelector(".tl-labels")).backgroundColor;
     return [pixels.filter((text) => `rgb(${text})` === color).length, color];
   });
-  holds(ground > 0, `no pixel of the timeline's first column has the panel's colour ${panelColor}`);
-  // Each row of pixels as the share of it that is not ground, and what is under the pointer.
+  holds(ground > 0, `no pixel at the timeline's start has the panel's colour ${panelColor}`);
+  // The mean brightness of each row of pixels.
   const seen = () =>
     page.evaluate(() => {
       const canvas = document.querySelector(".tl-canvas");
@@ -203,9 +214,7 @@ await check("a large profile shows its overview first, and the same picture when
   holds(brightness > 100, `nothing is drawn: ${brightness}`);
   const different = after.rows.filter((value, y) => Math.abs(value - before.rows[y]) > 60).length;
   holds(different < after.rows.length / 20, `${different} of ${after.rows.length} rows of pixels look different`);
-  await context.unroute("**/drawn/slices");
-  await selectOne();
-});
+}
 
 await check("the device timeline shows its tracks and an event's details", async () => {
   await open(`p/${options.device}`);
@@ -355,6 +364,14 @@ await check("an instruction of a repeated layer leads to its own line of each ph
   await panel("ir").locator(".marked-line").filter({ hasText: "nisa.matmul" }).first().click();
   await page.locator(".toolbar .chip").waitFor();
   await page.locator(".toolbar .chip").click();
+  // What was emitted of it leads to the instruction itself.
+  await panel("ir").getByRole("button", { name: "emit", exact: true }).click();
+  await overlay().focus();
+  await page.keyboard.press("Escape");
+  await panel("ir").locator(".marked-line").filter({ hasText: "matmul" }).first().click();
+  await until(() => /sel=Instruction:\d+/.test(location.hash));
+  await tab("Details");
+  await panel("details").getByText("MATMUL", { exact: true }).first().waitFor();
   await open(`p/${options.device}/${options.deviceProfile}?sel=Instruction:${row.id}`);
   await ready();
   await tab("Source");

@@ -10,6 +10,7 @@
 #include "lib/Profile/DeviceProfile.h"
 #include "lib/Profile/PerfettoWriter.h"
 #include "neuron/Emulator/Emulator.h"
+#include "neuron/Isa/Assembly.h"
 #include "neuron/Neff/Container.h"
 #include "neuron/Support/Text.h"
 
@@ -200,6 +201,23 @@ py::list staticsOf(const DeviceProfile &profile) {
     entry["num_destination_partitions"] = info.numDestinationPartitions;
     entry["semaphore"] = info.semaphore;
     result.append(entry);
+  }
+  return result;
+}
+
+/// The disassembly of each engine's stream, with the kernel and the operation that each instruction came from.
+py::list streamsOf(const neff::Neff &neff) {
+  py::list result;
+  const auto origin = [&](const isa::Instruction &instruction) {
+    if (instruction.debugId == 0 || instruction.debugId > neff.debug.size())
+      return std::string();
+    const neff::DebugRecord &record = neff.debug[instruction.debugId - 1];
+    return record.op.empty() ? record.kernel : record.kernel + ": " + record.op;
+  };
+  for (int stream = 0; stream < isa::kNumStreams; ++stream) {
+    const isa::Engine engine = isa::kStreamEngines[stream];
+    result.append(
+        py::make_tuple(std::string(isa::toString(engine)), isa::printStream(engine, neff.program[stream], origin)));
   }
   return result;
 }
@@ -474,6 +492,7 @@ PYBIND11_MODULE(_decoder, m) {
       .def("machine", [](const Profile &p) { return machineOf(p.profile->model()); })
       .def("variables", [](const Profile &p) { return describeVariables(p.profile->neff()); })
       .def("statics", [](const Profile &p) { return staticsOf(*p.profile); })
+      .def("streams", [](const Profile &p) { return streamsOf(p.profile->neff()); })
       .def("debug_records",
            [](const Profile &p) {
              py::list result;

@@ -15,6 +15,7 @@ import duckdb
 import pytest
 from neuron_explorer import _decoder, ingest, schema
 from neuron_explorer.ingest.session import IngestError
+from neuron_explorer.metrics import insights
 
 
 def sql(folder: pathlib.Path, query: str) -> list[tuple]:
@@ -197,6 +198,56 @@ def test_phases_are_linked_to_nodes(device):
         for phase, operation in operations.items():
             lines = texts[phase].splitlines()
             assert any(operation in lines[line - 1] for where, line in rows if where == phase), (layer, phase)
+
+
+def test_the_last_phase_is_what_was_emitted(device):
+    """Every instruction that ran stands in the line of the disassembly that its engine and position say."""
+    phase, text = sql(device, 'SELECT phase, text FROM {IrPhase} ORDER BY "order" DESC LIMIT 1')[0]
+    assert phase == "emit"
+    lines = text.splitlines()
+    places = {
+        (engine, pc): line
+        for engine, pc, line in sql(device, "SELECT engine, pc, line FROM {IrLocation} WHERE phase = 'emit'")
+    }
+    ran = sql(device, "SELECT DISTINCT engine, pc, opcode, operands, raw_framework_id FROM {Instruction}")
+    assert len(ran) > 100
+    for engine, pc, opcode, operands, _ in ran:
+        line = lines[places[engine, pc] - 1]
+        if opcode != "ACT_TABLE_LOAD":
+            # Waits and what follows have columns of their own; the first operand is in the text as it is.
+            assert operands.split(" ")[0] in line, (engine, pc, opcode, operands, line)
+        headers = [text for text in lines[: places[engine, pc]] if text.startswith("stream ")]
+        assert headers[-1] == f"stream {engine.lower()} {{"
+    nodes = set(sql(device, "SELECT engine, pc, node_id FROM {IrLocation} WHERE phase = 'emit'"))
+    assert nodes >= {(engine, pc, node) for engine, pc, _, _, node in ran}
+
+
+def test_insights_repeat_the_summary(device):
+    """What a rule says of a metric is the summary's value of it."""
+    (columns,) = sql(device, "SELECT * FROM {Summary}")
+    names = [name for name, *_ in sql(device, "DESCRIBE SELECT * FROM {Summary}")]
+    summary = dict(zip(names, columns, strict=True))
+    found = sql(device, "SELECT metric, value FROM {Insight}")
+    assert found
+    for metric, value in found:
+        assert value == pytest.approx(float(summary[metric])), metric
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hardware_flops": 1000, "transpose_flops": 400, "tensor_engine_active_time_percent": 0.9},
+        {"mfu_inst_estimated_percent": 0.2, "tensor_engine_active_time_percent": 0.6, "hardware_flops": 1000},
+        {"hbm_read_bytes": 1000, "spill_reload_bytes": 700},
+        {"dma_active_time_percent": 0.3, "total_active_time_percent": 0.9},
+    ],
+)
+def test_insights_of_any_profile_repeat_the_summary(changes):
+    values = {"total_active_time_percent": 0.7, "dma_transfer_count": 3, "dma_transfer_average_bytes": 100.0, **changes}
+    found = list(insights.find(values))
+    assert len(found) >= 2
+    for insight in found:
+        assert insight.value == pytest.approx(float(values.get(insight.metric) or 0)), insight
 
 
 def test_locations_are_the_users_own_lines(device):

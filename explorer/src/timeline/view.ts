@@ -150,7 +150,7 @@ export class TimelineView {
     );
     this.live = make("visually-hidden", root);
     this.live.setAttribute("aria-live", "polite");
-    this.theme = readTheme(root);
+    this.theme = readTheme();
     this.scene = {
       slices: null,
       overview: null,
@@ -217,7 +217,7 @@ export class TimelineView {
   /** After a change of colours, of the theme or of what is highlighted. */
   repaint(highlighted = this.highlighted): void {
     this.highlighted = highlighted;
-    this.theme = readTheme(this.root);
+    this.theme = readTheme();
     this.cache.clear();
     this.counters.clear();
     const { slices, overview, series, theme } = this;

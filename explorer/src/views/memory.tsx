@@ -70,7 +70,7 @@ function Memory({ found, onPartition }: { found: Allocations; onPartition: (part
     element.height = size.height * scale;
     const context = element.getContext("2d")!;
     context.scale(scale, scale);
-    const theme = readTheme(element);
+    const theme = readTheme();
     const palette = makePalette(labels, theme);
     context.fillStyle = theme.panel;
     context.fillRect(0, 0, size.width, size.height);
@@ -150,7 +150,7 @@ function Memory({ found, onPartition }: { found: Allocations; onPartition: (part
         <span className="legend">
           {labels.slice(0, 8).map((label, index) => (
             <span key={label}>
-              <i style={{ background: makePalette(labels, readTheme(document.documentElement)).css[index] }} /> {label}
+              <i style={{ background: makePalette(labels, readTheme()).css[index] }} /> {label}
             </span>
           ))}
         </span>

@@ -233,9 +233,12 @@ export function nodesOf(row: Row, nodes: Row[]): Set<string> {
   return found;
 }
 
-/** The marked lines, the one that is the instruction itself first: its operation in its kernel. */
-function bestFirst(lines: number[], text: string, instruction: Row | null): number[] {
+/** The marked lines, the one that is the instruction itself first: of the emitted text its own, else its operation. */
+function bestFirst(lines: number[], own: Row[], text: string, instruction: Row | null): number[] {
   if (!instruction || lines.length < 2) return lines;
+  const { engine, pc } = instruction;
+  const exact = own.find((row) => row.engine === engine && row.pc === pc && pc !== null && pc !== undefined);
+  if (exact) return [Number(exact.line), ...lines.filter((line) => line !== exact.line)];
   const texts = text.split("\n");
   const kernel = String(instruction.kernel_instruction_name ?? "").split("#")[0];
   const begin = kernel ? texts.findIndex((line) => line.includes(`@${kernel} `)) + 1 : 0;
@@ -257,7 +260,7 @@ function Phases({ phases, locations, nodes }: { phases: Row[]; locations: Row[];
     () => [...new Set(own.filter((row) => chosen.has(String(row.node_id))).map((row) => Number(row.line)))],
     [own, chosen],
   );
-  const ordered = useMemo(() => bestFirst(lines, text, instruction), [lines, text, instruction]);
+  const ordered = useMemo(() => bestFirst(lines, own, text, instruction), [lines, own, text, instruction]);
 
   useEffect(() => {
     if (selection?.table !== "Instruction") return;
@@ -280,6 +283,23 @@ function Phases({ phases, locations, nodes }: { phases: Row[]; locations: Row[];
     if (!ids.size) return;
     setChosen(ids);
     setInstruction(null);
+    const emitted = own.find((row) => row.line === line && row.engine);
+    if (emitted) {
+      // The instruction itself, where it ran first.
+      session.source
+        .search(session.profile.name, session.device, "Instruction", {
+          field: "pc",
+          text: String(emitted.pc),
+          exact: true,
+          limit: 5000,
+        })
+        .then(({ rows }) => {
+          const first = rows.find((row) => row.engine === emitted.engine);
+          if (first) session.select(first, "Instruction");
+        })
+        .catch(() => undefined);
+      return;
+    }
     const found = nodes.filter((row) => ids.has(String(row.id)));
     if (!found.length) return;
     session.show(

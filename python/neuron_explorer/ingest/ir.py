@@ -1,7 +1,11 @@
 # Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-"""The text of the program at each phase, by compiling the captured graph once more."""
+"""The text of the program at each phase.
+
+The phases of the compiler come from compiling the captured graph once more; the last one, what was emitted, is the
+disassembly of the NEFF itself.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,9 @@ import sys
 import tempfile
 from typing import Any
 
+from .statics import ENGINE_NAMES
+
+EMITTED = "emit"
 _MAX_TEXT_BYTES = 8 << 20
 _LOCATION = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
 _REFERENCE = re.compile(r"loc\((#loc\d*)\)")
@@ -42,22 +49,18 @@ def load_compiler() -> Any | None:
 
 
 def write_phases(data: Any) -> None:
-    graph = data.profile.graph_def
-    if not graph:
-        return
-    compiler = load_compiler()
-    if compiler is None:
-        data.warnings.append(("phases", "the compiler is not installed: the program's phases are left out"))
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        options = {"target": data.machine["target"], "dump_phases_to": folder}
-        try:
-            compiler.compile(graph, json.dumps(options))
-        except Exception as error:  # what does not compile any more must not lose the profile
-            data.warnings.append(("phases", f"the captured graph could not be compiled again: {error}"))
-        phases = _read(folder)
-    if not phases:
-        return
+    phases = _compiled(data)
+    rows: dict[str, list] = {"phase": [], "line": [], "node_id": [], "engine": [], "pc": []}
+    statics = data.statics
+    nodes = {node.name: node.index for node in statics.nodes}
+    for name, text in phases:
+        for line, node in node_lines(text, nodes):
+            # A layer that runs several times is one function of the text, with the names of its first run.
+            for repeated in statics.repetitions.all_of(node):
+                _locate(rows, name, line, statics.tree.leaf_of_node[repeated])
+    text = _emitted(data, rows)
+    if text:
+        phases.append((EMITTED, text))
     data.write(
         "IrPhase",
         {
@@ -66,17 +69,61 @@ def write_phases(data: Any) -> None:
             "order": list(range(len(phases))),
         },
     )
-    statics = data.statics
-    nodes = {node.name: node.index for node in statics.nodes}
-    rows: dict[str, list] = {"phase": [], "line": [], "node_id": []}
-    for name, text in phases:
-        for line, node in node_lines(text, nodes):
-            # A layer that runs several times is one function of the text, with the names of its first run.
-            for repeated in statics.repetitions.all_of(node):
-                rows["phase"].append(name)
-                rows["line"].append(line)
-                rows["node_id"].append(statics.tree.leaf_of_node[repeated])
     data.write("IrLocation", rows)
+
+
+def _locate(rows: dict[str, list], phase: str, line: int, node: int, engine: str | None = None, pc: int | None = None):
+    for name, value in (("phase", phase), ("line", line), ("node_id", int(node)), ("engine", engine), ("pc", pc)):
+        rows[name].append(value)
+
+
+def _emitted(data: Any, rows: dict[str, list]) -> str:
+    """The streams as text; adds where each instruction that ran stands in it."""
+    statics = data.statics
+    leaves: dict[tuple[str, int], list[int]] = {}
+    for row, leaf in zip(statics.rows, statics.leaves, strict=True):
+        known = leaves.setdefault((row["stream"], row["pc"]), [])
+        if leaf not in known:
+            known.append(leaf)
+    pieces = []
+    found: dict[str, list] = {name: [] for name in rows}
+    line = 0
+    for stream, text in data.profile.streams():
+        engine = ENGINE_NAMES[stream]
+        pc = 0
+        for content in text.splitlines():
+            line += 1
+            # Labels and braces stand at the margin.
+            if content.startswith("  "):
+                for leaf in leaves.get((stream, pc), ()):
+                    _locate(found, EMITTED, line, leaf, engine, pc)
+                pc += 1
+        pieces.append(text)
+        line += 1
+    text = "\n".join(pieces)
+    if len(text) > _MAX_TEXT_BYTES:
+        data.warnings.append(("phases", f"the emitted streams have {len(text)} bytes of text and are left out"))
+        return ""
+    for name, values in found.items():
+        rows[name] += values
+    return text
+
+
+def _compiled(data: Any) -> list[tuple[str, str]]:
+    graph = data.profile.graph_def
+    if not graph:
+        return []
+    compiler = load_compiler()
+    if compiler is None:
+        data.warnings.append(("phases", "the compiler is not installed: the program's phases are left out"))
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"target": data.machine["target"], "dump_phases_to": folder}
+        try:
+            compiler.compile(graph, json.dumps(options))
+        except Exception as error:  # what does not compile any more must not lose the profile
+            data.warnings.append(("phases", f"the captured graph could not be compiled again: {error}"))
+        return _read(folder)
 
 
 def _read(folder: str) -> list[tuple[str, str]]:

@@ -14,6 +14,8 @@ SEVERE, NOTABLE, INFORMATION = 3, 2, 1
 
 @dataclass
 class Insight:
+    """`value` is what the summary says of `metric`, and `threshold` is on the same scale: no rule has a formula of its own."""
+
     severity: int
     title: str
     symptom: str
@@ -54,8 +56,8 @@ def find(values: dict[str, Any]) -> Iterator[Insight]:
                 f"{_percent(share)} of the executed flops are transposes",
                 "keep operands in the layout that the matmul reads, or transpose during the transfer",
                 "transpose_flops",
-                share,
-                0.10,
+                transposes,
+                0.10 * hardware,
             )
         active = get("tensor_engine_active_time_percent")
         use = get("mfu_inst_estimated_percent")
@@ -67,8 +69,8 @@ def find(values: dict[str, Any]) -> Iterator[Insight]:
                 f"it is active for {_percent(active)} of the time and does {_percent(use)} of its peak",
                 "use bfloat16 operands, moving tiles of 512 columns and all 128 rows",
                 "mfu_inst_estimated_percent",
-                use / active,
-                0.50,
+                use,
+                0.50 * active,
             )
     reads = get("hbm_read_bytes")
     if reads > 0 and get("spill_reload_bytes") / reads > 0.25:
@@ -79,8 +81,8 @@ def find(values: dict[str, Any]) -> Iterator[Insight]:
             f"{_percent(share)} of what is read from device memory was written there by the program itself",
             "let operators run as one kernel (--explain-fusion says why they do not), or work on smaller tiles",
             "spill_reload_bytes",
-            share,
-            0.25,
+            get("spill_reload_bytes"),
+            0.25 * reads,
         )
     transfers, average = get("dma_transfer_count"), get("dma_transfer_average_bytes")
     if transfers > 0 and average < 32768:
@@ -130,7 +132,7 @@ def _limits(values: dict[str, Any], get: Any) -> Iterator[Insight]:
             "no engine is busy most of the time",
             f"the busiest, {limiter}, is active for {_percent(busy)}: work waits for other work",
             "look at the critical path; smaller tiles or more buffers let engines overlap",
-            "total_active_time_percent",
+            "dma_active_time_percent" if limiter == "DMA" else f"{limiter}_engine_active_time_percent",
             busy,
             0.8,
         )
