@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "lib/Emulator/ProductBatch.h"
 #include "lib/Emulator/Program.h"
 #include "lib/Emulator/Sequencer.h"
 #include "lib/Emulator/WorkerPool.h"
@@ -36,7 +37,7 @@ class Execution {
 public:
   Execution(const LoadedProgram &program, Machine &machine, WorkerPool &pool, const ExecuteOptions &options)
       : program_(program.impl()), neff_(*program_.neff), machine_(machine), pool_(pool), options_(options),
-        batch_(machine, pool) {}
+        batch_(machine, pool), products_(machine, pool) {}
 
   Status run() {
     for (int s = 0; s < kNumStreams; ++s)
@@ -53,7 +54,7 @@ public:
         done &= states_[s].ended;
       }
       if (done) {
-        batch_.run();
+        finishPending();
         return Status::success();
       }
       if (!progress)
@@ -62,6 +63,11 @@ public:
   }
 
 private:
+  void finishPending() {
+    products_.run();
+    batch_.run();
+  }
+
   bool fail(int stream, ErrorKind kind, std::string message) {
     error_ =
         Status(Error(kind, std::move(message)).withContext(describeInstruction(neff_, stream, states_[stream].pc)));
@@ -123,6 +129,17 @@ private:
     switch (step.kind) {
     case Step::Kind::Tile: {
       const TileOp &op = *step.tile;
+      if (step.load) {
+        batch_.run();
+        products_.add(*step.load);
+        break;
+      }
+      if (step.product) {
+        batch_.run();
+        if (products_.add(*step.product))
+          break;
+      }
+      products_.run();
       if (step.locality.isLocal()) {
         batch_.add(step.locality, op);
         break;
@@ -143,7 +160,7 @@ private:
       break;
     case Step::Kind::RegisterLoad:
     case Step::Kind::RegisterStore:
-      batch_.run();
+      finishPending();
       if (!executeRegisterMove(stream, step, state))
         return false;
       break;
@@ -179,6 +196,7 @@ private:
     DmaOp::Transfer transfer;
     if (!op.resolveTransfer(machine_, neff_, state, pool_.main(), transfer))
       return failFromWorker(stream);
+    products_.run();
     if (step.locality.isLocal()) {
       if (!transfer.empty)
         batch_.add(step.locality, op, transfer);
@@ -262,7 +280,9 @@ private:
   Machine &machine_;
   WorkerPool &pool_;
   const ExecuteOptions &options_;
+  /// At most one of the two has something pending.
   Batch batch_;
+  ProductBatch products_;
   std::array<SequencerState, kNumStreams> states_ = {};
   std::array<int32_t, isa::kNumSemaphores> semaphores_ = {};
   uint64_t executed_ = 0;

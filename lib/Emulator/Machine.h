@@ -97,6 +97,8 @@ struct Machine {
   MemoryImage &image;
   uint8_t *base;
   Stationary stationary;
+  /// Memory for matrices whose loads are pending.
+  std::vector<Stationary> pendingStationaries;
   /// Accumulator registers of the scalar and of the vector engine, by partition.
   alignas(64) float scalarAccumulators[kPartitions] = {};
   alignas(64) float vectorAccumulators[kPartitions] = {};

@@ -43,6 +43,11 @@ int64_t Pattern::offsetOf(int64_t index) const {
   return offset + index * step[0];
 }
 
+bool Pattern::isSame(const Pattern &other) const {
+  return numDims == other.numDims && std::equal(count.begin(), count.begin() + numDims, other.count.begin()) &&
+         std::equal(step.begin(), step.begin() + numDims, other.step.begin());
+}
+
 Pattern freePattern(const isa::TilePattern &tile, int first, int last) {
   const int bytes = isa::dtypeBytes(tile.dtype);
   Pattern pattern;

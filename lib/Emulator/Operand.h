@@ -37,6 +37,7 @@ struct Pattern {
   void canonicalise(int64_t elementBytes);
   /// Byte offset of element `index` in row-major order.
   int64_t offsetOf(int64_t index) const;
+  bool isSame(const Pattern &other) const;
 };
 
 /// Free dimensions [first, last) of a tile pattern.
@@ -64,6 +65,11 @@ struct Operand {
   int64_t innerStep() const { return free.step[free.numDims - 1]; }
 
   uint8_t *row(uint8_t *base, int64_t partition) const { return base + offset + partition * stride; }
+  /// The same elements in the same order.
+  bool isSame(const Operand &other) const {
+    return offset == other.offset && stride == other.stride && dtype == other.dtype && partitions == other.partitions &&
+           free.isSame(other.free);
+  }
 };
 
 /// Whether a kernel may write contiguous rows of `out` while it reads those of `in` from left to right: they are apart,

@@ -101,6 +101,14 @@ void stationaryForms(const isa::Stream &stream, size_t index, bool &packed, bool
   }
 }
 
+/// Loads and products that read SBUF and write PSUM: none of them reads what another has written, but for sums.
+bool mayBatch(const Instruction &instruction) {
+  if (instruction.opcode == Opcode::LoadStationary)
+    return instruction.tiles[0].space == isa::MemorySpace::Sbuf;
+  return !instruction.isTranspose && instruction.tiles[0].space == isa::MemorySpace::Psum &&
+         instruction.tiles[1].space == isa::MemorySpace::Sbuf;
+}
+
 Step::Kind kindOf(const Instruction &instruction) {
   switch (isa::instructionInfo(instruction.opcode).group) {
   case isa::Group::Compute:
@@ -184,6 +192,11 @@ Expected<std::shared_ptr<const LoadedProgram>> LoadedProgram::load(std::shared_p
         if (!op)
           return op.error().withContext(describeInstruction(source, s, i));
         step.tile = op->get();
+        if (instruction.opcode == Opcode::Matmul && mayBatch(instruction))
+          step.product = static_cast<const MatmulOp *>(step.tile);
+        if (instruction.opcode == Opcode::LoadStationary && mayBatch(instruction) &&
+            static_cast<const LoadStationaryOp *>(step.tile)->isPackedOnly())
+          step.load = static_cast<const LoadStationaryOp *>(step.tile);
         step.locality = Locality::ofTile(instruction, impl->layout);
         impl->tileOps.push_back(std::move(*op));
       } else if (step.kind == Step::Kind::Dma) {

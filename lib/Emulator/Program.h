@@ -13,6 +13,7 @@
 #include "lib/Emulator/Batch.h"
 #include "lib/Emulator/Dma.h"
 #include "lib/Emulator/Machine.h"
+#include "lib/Emulator/Ops/Matmul.h"
 #include "neuron/Emulator/Emulator.h"
 
 namespace neuroncore::emulator {
@@ -27,6 +28,9 @@ struct Step {
   bool isRecorded = false;
   const isa::Instruction *instruction = nullptr;
   const TileOp *tile = nullptr;
+  /// The tile operation, if it is a load or a product that may be batched.
+  const LoadStationaryOp *load = nullptr;
+  const MatmulOp *product = nullptr;
   const DmaOp *dma = nullptr;
   Locality locality;
 };

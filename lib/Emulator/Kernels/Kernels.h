@@ -174,14 +174,16 @@ struct MatmulTable {
   int blockRows;
   /// Columns of the moving operand that one packed panel holds.
   int panelColumns;
+  /// Columns of one vector, of which a panel has several.
+  int lanes;
   /// `packed`: [m / blockRows][k][blockRows], rows beyond m zero. `panel`: [k][panelColumns], fp32. Columns [0, n) of
   /// the panel are used. Output row m starts at out.base + m * out.stride.
   void (*panel)(int64_t k, int64_t m, int64_t n, const float *packed, const float *panel, bool accumulate,
                 MutableRows out);
   /// Columns [0, m) of k rows into `packed`.
   void (*packStationary[kNumStorages])(int64_t k, int64_t m, ConstRows stationary, float *packed);
-  /// A full panel from k rows that hold panelColumns elements each.
-  void (*packPanel[kNumStorages])(int64_t k, ConstRows moving, float *panel);
+  /// A panel from n columns of k rows. Whole vectors are read; what lies beyond n meets no result.
+  void (*packPanel[kNumStorages])(int64_t k, int64_t n, ConstRows moving, float *panel);
   /// The moving operand in place, for few output rows (m <= blockRows): columns [0, n), any n.
   void (*narrow[kNumStorages])(int64_t k, int64_t m, int64_t n, const float *packed, ConstRows moving, bool accumulate,
                                MutableRows out);

@@ -121,18 +121,28 @@ template <class T> void packStationary(int64_t k, int64_t m, ConstRows stationar
   }
 }
 
-template <class T> void packPanel(int64_t k, ConstRows moving, float *panel) {
+template <class T, int kVectors> void packVectors(int64_t k, ConstRows moving, float *panel) {
   const int64_t lanes = hn::Lanes(floatTag);
-  const int64_t panelBytes = kBlockVectors * lanes * int64_t(sizeof(T));
+  const int64_t bytes = kVectors * lanes * int64_t(sizeof(T));
   for (int64_t i = 0; i < k; ++i) {
     const T *row = reinterpret_cast<const T *>(static_cast<const char *>(moving.base) + i * moving.stride);
     // The next panel, which is needed in some microseconds.
-    for (int64_t byte = 0; byte < panelBytes; byte += 64)
-      __builtin_prefetch(reinterpret_cast<const char *>(row) + panelBytes + byte, 0, 2);
+    for (int64_t byte = 0; byte < bytes; byte += 64)
+      __builtin_prefetch(reinterpret_cast<const char *>(row) + bytes + byte, 0, 2);
 #pragma GCC unroll 8
-    for (int v = 0; v < kBlockVectors; ++v)
+    for (int v = 0; v < kVectors; ++v)
       hn::StoreU(loadVector(row + v * lanes), floatTag, panel + (i * kBlockVectors + v) * lanes);
   }
+}
+
+template <class T> void packPanel(int64_t k, int64_t n, ConstRows moving, float *panel) {
+  const int64_t lanes = hn::Lanes(floatTag);
+  if (n > 2 * lanes)
+    packVectors<T, 3>(k, moving, panel);
+  else if (n > lanes)
+    packVectors<T, 2>(k, moving, panel);
+  else
+    packVectors<T, 1>(k, moving, panel);
 }
 
 void multiplyPanel(int64_t k, int64_t m, int64_t n, const float *packed, const float *panel, bool accumulate,
@@ -186,6 +196,7 @@ MatmulTable makeMatmulTable() {
   MatmulTable table = {};
   table.blockRows = kBlockRows;
   table.panelColumns = int(kBlockVectors * hn::Lanes(floatTag));
+  table.lanes = int(hn::Lanes(floatTag));
   table.panel = multiplyPanel;
   table.packStationary[0] = packStationary<float>;
   table.packStationary[1] = packStationary<uint16_t>;

@@ -57,23 +57,29 @@ HWY_INLINE void transposeElements(int64_t rows, int64_t columns, const char *fro
 template <typename T>
 void transpose(int64_t rows, int64_t columns, const void *source, int64_t fromStep, void *destination, int64_t toStep) {
   constexpr int64_t kBytes = sizeof(T), kSide = 16 / kBytes, kLine = 64 / kBytes;
-  /// So many lines of the source are on their way.
-  constexpr int64_t kAhead = 48;
   const char *from = static_cast<const char *>(source);
   char *to = static_cast<char *>(destination);
   const int64_t wholeRows = rows - rows % kSide, wholeColumns = columns - columns % kSide;
-  for (int64_t r0 = 0; r0 < wholeRows; r0 += kLine) {
-    const int64_t r1 = std::min(r0 + kLine, wholeRows);
-    for (int64_t c0 = 0; c0 < wholeColumns; c0 += kSide) {
-      int64_t ahead = c0 + kAhead, row = r0;
-      if (ahead >= wholeColumns) {
-        ahead %= wholeColumns;
-        row = r1;
+  // Blocks that fill whole cache lines of both sides, along the lines of the source. Both sides of the next block are
+  // on their way: neighbours are a row apart, where no hardware looks ahead, and a line that is only written has to
+  // arrive all the same.
+  for (int64_t c0 = 0; c0 < wholeColumns; c0 += kLine) {
+    const int64_t c1 = std::min(c0 + kLine, wholeColumns);
+    for (int64_t r0 = 0; r0 < wholeRows; r0 += kLine) {
+      const int64_t r1 = std::min(r0 + kLine, wholeRows);
+      const bool wraps = r1 == wholeRows;
+      const int64_t nextRow = wraps ? 0 : r1, nextColumn = wraps ? c1 : c0;
+      const int64_t nextRowEnd = std::min(nextRow + kLine, wholeRows);
+      const int64_t nextColumnEnd = std::min(nextColumn + kLine, wholeColumns);
+      if (nextColumn < nextColumnEnd) {
+        for (int64_t c = nextColumn; c < nextColumnEnd; ++c)
+          __builtin_prefetch(from + c * fromStep + nextRow * kBytes, 0, 3);
+        for (int64_t r = nextRow; r < nextRowEnd; ++r)
+          __builtin_prefetch(to + r * toStep + nextColumn * kBytes, 1, 3);
       }
-      for (int64_t c = ahead; row < wholeRows && c < std::min(ahead + kSide, wholeColumns); ++c)
-        __builtin_prefetch(from + c * fromStep + row * kBytes, 0, 3);
       for (int64_t r = r0; r < r1; r += kSide)
-        transposeSquare<T>(from + c0 * fromStep + r * kBytes, fromStep, to + r * toStep + c0 * kBytes, toStep);
+        for (int64_t c = c0; c < c1; c += kSide)
+          transposeSquare<T>(from + c * fromStep + r * kBytes, fromStep, to + r * toStep + c * kBytes, toStep);
     }
   }
   transposeElements<T>(wholeRows, columns - wholeColumns, from + wholeColumns * fromStep, fromStep,
