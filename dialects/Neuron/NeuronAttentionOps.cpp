@@ -5,7 +5,9 @@
 
 #include <cmath>
 
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace mlir::neuron;
@@ -104,3 +106,92 @@ LogicalResult AttentionBackwardOp::verify() {
 
 #define GET_OP_CLASSES
 #include "dialects/Neuron/NeuronAttentionOps.cpp.inc"
+
+namespace {
+
+/// What `heads` [batch, group * n, rows, depth] repeats n times along each group, seen as [batch, group, 1, rows, depth],
+/// or, with one group, as [batch, 1, rows, depth]; null if it repeats nothing.
+Value repeatedPerGroup(Value heads) {
+  auto broadcast = heads.getDefiningOp<BroadcastOp>();
+  auto merged = heads.getDefiningOp<ReshapeOp>();
+  if (merged)
+    broadcast = merged.getOperand().getDefiningOp<BroadcastOp>();
+  if (!broadcast)
+    return {};
+  ArrayRef<int64_t> all = typeOf(broadcast.getResult()).getShape(), source = typeOf(broadcast.getOperand()).getShape();
+  const size_t repeated = merged ? 2 : 1;
+  if (all.size() != repeated + 3 || all[repeated] == source[repeated])
+    return {};
+  for (size_t d = 0; d < all.size(); ++d)
+    if (d != repeated && all[d] != source[d])
+      return {};
+  ArrayRef<int64_t> shape = typeOf(heads).getShape();
+  bool keepsOthers = shape.front() == all.front() && shape.take_back(2) == all.take_back(2);
+  return keepsOthers ? broadcast.getOperand() : Value();
+}
+
+/// Heads of a group share keys and values, so these need not be repeated in memory.
+struct ShareRepeatedHeads : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+    Value key = repeatedPerGroup(op.getKey()), value = repeatedPerGroup(op.getValue());
+    if (!key || !value)
+      return failure();
+    auto groupsOf = [](Value source) { return typeOf(source).getDimSize(1); };
+    if (groupsOf(key) != groupsOf(value))
+      return failure();
+    auto seenAsGroups = [&](Value source) -> Value {
+      RankedTensorType type = typeOf(source);
+      if (type.getRank() == 4)
+        return source;
+      SmallVector<int64_t> shape(type.getShape());
+      shape.erase(shape.begin() + 2);
+      return ReshapeOp::create(rewriter, source.getLoc(), RankedTensorType::get(shape, type.getElementType()), source);
+    };
+    Value groupKey = seenAsGroups(key), groupValue = seenAsGroups(value);
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getKeyMutable().assign(groupKey);
+      op.getValueMutable().assign(groupValue);
+    });
+    return success();
+  }
+};
+
+/// One query for each head, as when a sequence grows by a token: the heads of a group are rows that meet its keys
+/// together.
+struct HeadsAsRows : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+    ArrayRef<int64_t> query = typeOf(op.getQuery()).getShape();
+    const int64_t batch = query[0], groups = typeOf(op.getKey()).getDimSize(1);
+    if (query[2] != 1 || groups == query[1] || groups == 0 || op.getCausal() || op.getDropout())
+      return failure();
+    const int64_t rows = query[1] / groups;
+    auto reshaped = [&](Value value, ArrayRef<int64_t> shape) -> Value {
+      auto type = RankedTensorType::get(shape, typeOf(value).getElementType());
+      return ReshapeOp::create(rewriter, op.getLoc(), type, value);
+    };
+    IRMapping mapping;
+    mapping.map(op.getQuery(), reshaped(op.getQuery(), {batch, groups, rows, query[3]}));
+    if (Value mask = op.getMask(); mask && typeOf(mask).getDimSize(1) != 1) {
+      ArrayRef<int64_t> shape = typeOf(mask).getShape();
+      mapping.map(mask, reshaped(mask, {shape[0], groups, rows, shape[3]}));
+    }
+    auto grouped = cast<AttentionOp>(rewriter.clone(*op, mapping));
+    RankedTensorType result = typeOf(op.getResult()), sums = typeOf(op.getLogsumexp());
+    grouped.getResult().setType(
+        RankedTensorType::get({batch, groups, rows, result.getDimSize(3)}, result.getElementType()));
+    grouped.getLogsumexp().setType(RankedTensorType::get({batch, groups, rows}, sums.getElementType()));
+    Value merged = reshaped(grouped.getResult(), result.getShape());
+    rewriter.replaceOp(op, {merged, reshaped(grouped.getLogsumexp(), sums.getShape())});
+    return success();
+  }
+};
+
+} // namespace
+
+void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<ShareRepeatedHeads, HeadsAsRows>(context);
+}

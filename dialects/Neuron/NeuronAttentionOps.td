@@ -32,6 +32,7 @@ def Neuron_AttentionOp : Neuron_PureOp<"attention", [AttrSizedOperandSegments]> 
     (`mask` type($mask)^)? (`random` type($state)^ `,` type($index))? `->` type($result) `,` type($logsumexp)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizer = 1; // keys and values repeated for each head of a group are not repeated
 }
 
 def Neuron_AttentionBackwardOp : Neuron_PureOp<"attention_backward", [AttrSizedOperandSegments]> {

@@ -276,3 +276,62 @@ func.func @effects(%h: memref<16xf32>, %x: tensor<4x4xf32>) {
   neuron.hbm_copy %h[0] strides [1] to %h[8] strides [1] sizes [8] : memref<16xf32> to memref<16xf32>
   return
 }
+
+// -----
+
+//===------------------------------------------------------------------------------------------------------------------
+// Attention
+//===------------------------------------------------------------------------------------------------------------------
+
+// Keys and values that are repeated for each head of a group are shared by these heads.
+// CHECK-LABEL: func.func @repeated_heads
+func.func @repeated_heads(%q: tensor<2x6x5x8xf32>, %k: tensor<2x3x7x8xf32>, %v: tensor<2x3x7x4xf32>) -> tensor<2x6x5x4xf32> {
+  // CHECK: neuron.attention %arg0, %arg1, %arg2 scale 5.000000e-01 causal : {{.*}} -> tensor<2x6x5x4xf32>, tensor<2x6x5xf32>
+  %k0 = neuron.reshape %k : tensor<2x3x7x8xf32> -> tensor<2x3x1x7x8xf32>
+  %k1 = neuron.broadcast %k0 : tensor<2x3x1x7x8xf32> -> tensor<2x3x2x7x8xf32>
+  %k2 = neuron.reshape %k1 : tensor<2x3x2x7x8xf32> -> tensor<2x6x7x8xf32>
+  %v0 = neuron.reshape %v : tensor<2x3x7x4xf32> -> tensor<2x3x1x7x4xf32>
+  %v1 = neuron.broadcast %v0 : tensor<2x3x1x7x4xf32> -> tensor<2x3x2x7x4xf32>
+  %v2 = neuron.reshape %v1 : tensor<2x3x2x7x4xf32> -> tensor<2x6x7x4xf32>
+  %r, %s = neuron.attention %q, %k2, %v2 scale 0.5 causal : tensor<2x6x5x8xf32>, tensor<2x6x7x8xf32>, tensor<2x6x7x4xf32> -> tensor<2x6x5x4xf32>, tensor<2x6x5xf32>
+  return %r : tensor<2x6x5x4xf32>
+}
+
+// -----
+
+// Groups that are repeated as a whole are not those of neighbouring heads.
+// CHECK-LABEL: func.func @repeated_as_a_whole
+func.func @repeated_as_a_whole(%q: tensor<2x6x5x8xf32>, %k: tensor<2x3x7x8xf32>) -> tensor<2x6x5x8xf32> {
+  // CHECK: neuron.attention {{.*}} : tensor<2x6x5x8xf32>, tensor<2x6x7x8xf32>, tensor<2x6x7x8xf32> ->
+  %k0 = neuron.reshape %k : tensor<2x3x7x8xf32> -> tensor<2x1x3x7x8xf32>
+  %k1 = neuron.broadcast %k0 : tensor<2x1x3x7x8xf32> -> tensor<2x2x3x7x8xf32>
+  %k2 = neuron.reshape %k1 : tensor<2x2x3x7x8xf32> -> tensor<2x6x7x8xf32>
+  %r, %s = neuron.attention %q, %k2, %k2 scale 0.5 : tensor<2x6x5x8xf32>, tensor<2x6x7x8xf32>, tensor<2x6x7x8xf32> -> tensor<2x6x5x8xf32>, tensor<2x6x5xf32>
+  return %r : tensor<2x6x5x8xf32>
+}
+
+// -----
+
+// One query for each head: the heads of a group are rows. A mask that differs between heads is one of rows.
+// CHECK-LABEL: func.func @heads_as_rows
+func.func @heads_as_rows(%q: tensor<2x6x1x8xf32>, %k: tensor<2x3x7x8xf32>, %m: tensor<1x6x1x7xf32>) -> (tensor<2x6x1x8xf32>, tensor<2x6x1xf32>) {
+  // CHECK: %[[Q:.*]] = neuron.reshape %arg0 : tensor<2x6x1x8xf32> -> tensor<2x3x2x8xf32>
+  // CHECK: %[[M:.*]] = neuron.reshape %arg2 : tensor<1x6x1x7xf32> -> tensor<1x3x2x7xf32>
+  // CHECK: %[[R:.*]], %[[S:.*]] = neuron.attention %[[Q]], %arg1, %arg1 mask %[[M]] scale
+  // CHECK: %[[R1:.*]] = neuron.reshape %[[R]] : tensor<2x3x2x8xf32> -> tensor<2x6x1x8xf32>
+  // CHECK: %[[S1:.*]] = neuron.reshape %[[S]] : tensor<2x3x2xf32> -> tensor<2x6x1xf32>
+  // CHECK: return %[[R1]], %[[S1]]
+  %r, %s = neuron.attention %q, %k, %k mask %m scale 0.5 : tensor<2x6x1x8xf32>, tensor<2x3x7x8xf32>, tensor<2x3x7x8xf32> mask tensor<1x6x1x7xf32> -> tensor<2x6x1x8xf32>, tensor<2x6x1xf32>
+  return %r, %s : tensor<2x6x1x8xf32>, tensor<2x6x1xf32>
+}
+
+// -----
+
+// The first query of each head sees its first key only; as rows, later ones would see more.
+// CHECK-LABEL: func.func @causal_heads
+func.func @causal_heads(%q: tensor<2x6x1x8xf32>, %k: tensor<2x3x7x8xf32>) -> tensor<2x6x1x8xf32> {
+  // CHECK-NOT: neuron.reshape
+  // CHECK: neuron.attention %arg0, %arg1, %arg1 scale 5.000000e-01 causal
+  %r, %s = neuron.attention %q, %k, %k scale 0.5 causal : tensor<2x6x1x8xf32>, tensor<2x3x7x8xf32>, tensor<2x3x7x8xf32> -> tensor<2x6x1x8xf32>, tensor<2x6x1xf32>
+  return %r : tensor<2x6x1x8xf32>
+}
