@@ -12,6 +12,7 @@
 #include <limits>
 #include <set>
 
+#include "dialects/Neuron/NeuronAttentionOps.h"
 #include "neuron/Support/Interrupt.h"
 #include "neuron/Support/Progress.h"
 #include "llvm/ADT/DenseSet.h"
@@ -330,8 +331,33 @@ bool Grouping::tryMerge(ArrayRef<unsigned> united, Operation *op) {
   return true;
 }
 
+/// The operation whose result `op` only stores with its dimensions in another order, when nothing else needs it as it is
+/// and it can write them like that.
+static Operation *storedTransposedBy(Operation *op) {
+  if (auto copy = dyn_cast<UnaryOp>(op); !copy || copy.getFunction() != UnaryFunction::Copy)
+    return nullptr;
+  // Views that were made addressable by other ones have no users left.
+  auto isNeeded = [](Operation *user) { return !isView(user) || !user->use_empty(); };
+  Value value = op->getOperand(0);
+  while (llvm::count_if(value.getUsers(), isNeeded) == 1) {
+    Operation *definition = value.getDefiningOp();
+    if (isa_and_nonnull<AttentionOp, AttentionBackwardOp>(definition))
+      return definition;
+    if (!isa_and_nonnull<TransposeOp>(definition))
+      return nullptr;
+    value = definition->getOperand(0);
+  }
+  return nullptr;
+}
+
 void Grouping::place(Operation *op) {
   SmallVector<unsigned> producers = producerGroups(op);
+  if (Operation *producer = storedTransposedBy(op)) {
+    unsigned group = groupOf.lookup(producer);
+    groups[group].ops.push_back(op);
+    groupOf[op] = group;
+    return;
+  }
   if (canFuse(op)) {
     SmallVector<unsigned> fusable;
     for (unsigned group : producers)
@@ -393,7 +419,7 @@ void Grouping::run() {
     if (groupOf.contains(op))
       continue;
     place(op);
-    if (canFuse(op))
+    if (canFuse(op) && !isa<AttentionOp, AttentionBackwardOp>(groups[groupOf.lookup(op)].ops.front()))
       extend(groupOf.lookup(op), number + 1);
   }
   mergeSiblings();

@@ -382,6 +382,27 @@ private:
     return success();
   }
 
+  /// Where a kernel stores a result: in the order of another one's dimensions if a copy of a transpose is what it stores.
+  HbmTensor storedTensorOf(KernelOp kernel, Value value, ArrayRef<Value> stored) {
+    if (llvm::is_contained(stored, value))
+      return tensorOf(kernel, value);
+    if (!value.hasOneUse())
+      return {};
+    Operation *user = *value.user_begin();
+    if (isa<UnaryOp>(user))
+      return storedTensorOf(kernel, user->getResult(0), stored);
+    auto transpose = dyn_cast<TransposeOp>(user);
+    if (!transpose)
+      return {};
+    HbmTensor moved = storedTensorOf(kernel, transpose.getResult(), stored), tensor = moved;
+    if (moved.buffer)
+      for (auto [to, from] : llvm::enumerate(transpose.getPermutation())) {
+        tensor.layout.sizes[from] = moved.layout.sizes[to];
+        tensor.layout.strides[from] = moved.layout.strides[to];
+      }
+    return tensor;
+  }
+
   LogicalResult fillKernel(OpBuilder &inside, KernelOp kernel, ArrayRef<Operation *> ops, ArrayRef<Value> stored) {
     Operation *first = ops.front();
     if (isa<ConcatOp, InsertOp, GatherOp, ScatterOp>(ops.back()))
@@ -411,10 +432,8 @@ private:
         tensors.state = tensorOf(kernel, attention.getState());
         tensors.index = tensorOf(kernel, attention.getIndex());
       }
-      if (llvm::is_contained(stored, attention.getResult()))
-        tensors.result = tensorOf(kernel, attention.getResult());
-      if (llvm::is_contained(stored, attention.getLogsumexp()))
-        tensors.logsumexp = tensorOf(kernel, attention.getLogsumexp());
+      tensors.result = storedTensorOf(kernel, attention.getResult(), stored);
+      tensors.logsumexp = storedTensorOf(kernel, attention.getLogsumexp(), stored);
       for (Value operand : attention->getOperands())
         if (!tensorOf(kernel, operand).buffer)
           return attention.emitError() << "expected operands that strides can address";
@@ -426,9 +445,7 @@ private:
         if (!tensorOf(kernel, operand).buffer)
           return backward.emitError() << "expected operands that strides can address";
       auto tensor = [&](Value value) { return value ? tensorOf(kernel, value) : HbmTensor(); };
-      auto result = [&](Value value) {
-        return llvm::is_contained(stored, value) ? tensorOf(kernel, value) : HbmTensor();
-      };
+      auto result = [&](Value value) { return storedTensorOf(kernel, value, stored); };
       emitAttentionBackward(inside, backward,
                             {tensor(backward.getGradient()), tensor(backward.getQuery()), tensor(backward.getKey()),
                              tensor(backward.getValue()), tensor(backward.getMask()), tensor(backward.getState()),

@@ -353,3 +353,41 @@ func.func @index_of_permuted(%x: tensor<5x6x7x8x9xf32>) -> tensor<1x1x1x1x1xi64>
   %a = neuron.arg_reduce <max> %t dims [0, 1, 2, 3, 4] : tensor<9x7x5x8x6xf32> -> tensor<1x1x1x1x1xi64>
   return %a : tensor<1x1x1x1x1xi64>
 }
+
+// -----
+
+// Attention stores its result with heads and rows exchanged, where nobody needs it as it is.
+// CHECK-LABEL: func.func @joined_heads
+func.func @joined_heads(%q: tensor<2x4x5x8xf32>, %w: tensor<1x32x3xf32>) -> tensor<1x10x3xf32> {
+  // CHECK: neuron.kernel @kernel0
+  // CHECK: neuron.attention
+  // CHECK-NEXT: neuron.transpose
+  // CHECK-NEXT: neuron.unary <copy>
+  // CHECK-NEXT: neuron.yield
+  // CHECK: neuron.kernel @kernel1
+  // CHECK: neuron.contract
+  // CHECK-NOT: neuron.kernel
+  // CHECK: return
+  %r, %s = neuron.attention %q, %q, %q scale 0.5 : tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32> -> tensor<2x4x5x8xf32>, tensor<2x4x5xf32>
+  %t = neuron.transpose %r permutation [0, 2, 1, 3] : tensor<2x4x5x8xf32> -> tensor<2x5x4x8xf32>
+  %u = neuron.reshape %t : tensor<2x5x4x8xf32> -> tensor<1x10x32xf32>
+  %y = neuron.contract %u, %w : tensor<1x10x32xf32>, tensor<1x32x3xf32> -> tensor<1x10x3xf32>
+  return %y : tensor<1x10x3xf32>
+}
+
+// -----
+
+// Here the gradient needs it as well, so it is moved by a kernel of its own.
+// CHECK-LABEL: func.func @joined_and_used
+func.func @joined_and_used(%q: tensor<2x4x5x8xf32>, %w: tensor<1x32x3xf32>) -> (tensor<1x10x3xf32>, tensor<2x4x5x8xf32>) {
+  // CHECK: neuron.attention
+  // CHECK-NEXT: neuron.yield
+  // CHECK: neuron.kernel
+  // CHECK: neuron.unary <copy>
+  // CHECK: neuron.contract
+  %r, %s = neuron.attention %q, %q, %q scale 0.5 : tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32> -> tensor<2x4x5x8xf32>, tensor<2x4x5xf32>
+  %t = neuron.transpose %r permutation [0, 2, 1, 3] : tensor<2x4x5x8xf32> -> tensor<2x5x4x8xf32>
+  %u = neuron.reshape %t : tensor<2x5x4x8xf32> -> tensor<1x10x32xf32>
+  %y = neuron.contract %u, %w : tensor<1x10x32xf32>, tensor<1x32x3xf32> -> tensor<1x10x3xf32>
+  return %y, %r : tensor<1x10x3xf32>, tensor<2x4x5x8xf32>
+}

@@ -52,3 +52,16 @@ func.func @masked(%q: tensor<1x1x100x64xf32>, %k: tensor<1x1x5000x64xf32>, %v: t
   %r, %s = neuron.attention %q, %k, %v mask %m scale 0.125 : tensor<1x1x100x64xf32>, tensor<1x1x5000x64xf32>, tensor<1x1x5000x64xf32> mask tensor<1x1x1x5000xf32> -> tensor<1x1x100x64xf32>, tensor<1x1x100xf32>
   return %r : tensor<1x1x100x64xf32>
 }
+
+// -----
+
+// The result is stored with heads and rows exchanged: rows of 8 elements, 32 apart, and heads 8 apart.
+// CHECK-LABEL: func.func @joined_heads
+// CHECK: neuron.store {{.*}}[0 + %{{.*}}, %{{.*}} by [160, 8]] strides [32, 1]
+// CHECK-NOT: neuron.store
+func.func @joined_heads(%q: tensor<2x4x5x8xf32>) -> tensor<2x5x4x8xf32> {
+  %r, %s = neuron.attention %q, %q, %q scale 0.5 : tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32> -> tensor<2x4x5x8xf32>, tensor<2x4x5xf32>
+  %t = neuron.transpose %r permutation [0, 2, 1, 3] : tensor<2x4x5x8xf32> -> tensor<2x5x4x8xf32>
+  %y = neuron.unary <copy> %t : tensor<2x5x4x8xf32> -> tensor<2x5x4x8xf32>
+  return %y : tensor<2x5x4x8xf32>
+}
