@@ -64,8 +64,14 @@ int64_t leastInterval(const LoopBody &body) {
   return std::max(transfers, *std::max_element(load.begin(), load.end()));
 }
 
-/// What a consumer of another iteration waits for: loads run ahead, their time is hidden.
-int64_t visibleLatency(const BodyInstruction &instruction) { return instruction.load ? 0 : instruction.latency; }
+/// How long after the start of `from` its dependent `to` may start. Loads run ahead, their time is hidden; an engine
+/// executes in order and sees its own results.
+int64_t visibleDelay(const BodyInstruction &from, const BodyInstruction &to) {
+  if (from.load)
+    return 0;
+  bool ordered = from.stream == to.stream && from.transfer == 0 && to.transfer == 0;
+  return ordered ? from.occupancy : from.latency;
+}
 
 std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, int64_t interval, int64_t maxStages) {
   const size_t count = body.instructions.size();
@@ -76,21 +82,28 @@ std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, int64_t
   }
   std::vector<Reservations> engines(isa::kNumStreams, Reservations(interval));
   std::vector<int64_t> start(count, 0);
-  for (size_t index = 0; index < count; ++index) {
-    const BodyInstruction &instruction = body.instructions[index];
-    int64_t earliest = 0, latest = INT64_MAX;
-    for (const BodyDependence &dependence : into[index])
-      if (dependence.from < index)
-        earliest = std::max(earliest, start[dependence.from] + visibleLatency(body.instructions[dependence.from]) -
-                                          dependence.distance * interval);
-    for (const BodyDependence &dependence : outOf[index])
-      if (dependence.to < index)
-        latest = std::min(latest, start[dependence.to] + dependence.distance * interval - 1);
-    std::optional<int64_t> time = engines[instruction.stream].find(earliest, instruction.occupancy);
-    if (!time || *time > latest || *time >= maxStages * interval)
+  for (size_t index = 0, next; index < count; index = next) {
+    // What is attached is placed at once, one behind the other.
+    int64_t length = 0, earliest = 0, latest = INT64_MAX;
+    for (next = index; next < count && (next == index || body.instructions[next].attached); ++next) {
+      for (const BodyDependence &dependence : into[next])
+        if (dependence.from < index)
+          earliest = std::max(earliest, start[dependence.from] +
+                                            visibleDelay(body.instructions[dependence.from], body.instructions[next]) -
+                                            dependence.distance * interval - length);
+      for (const BodyDependence &dependence : outOf[next])
+        if (dependence.to < index)
+          latest = std::min(latest, start[dependence.to] + dependence.distance * interval - 1 - length);
+      start[next] = length;
+      length += body.instructions[next].occupancy;
+    }
+    const int stream = body.instructions[index].stream;
+    std::optional<int64_t> time = engines[stream].find(earliest, length);
+    if (!time || *time > latest || *time + length > maxStages * interval)
       return std::nullopt;
-    engines[instruction.stream].take(*time, instruction.occupancy);
-    start[index] = *time;
+    engines[stream].take(*time, length);
+    for (size_t member = index; member < next; ++member)
+      start[member] += *time;
   }
   PipelinedOrder result;
   for (size_t index = 0; index < count; ++index) {
@@ -101,6 +114,12 @@ std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, int64_t
                    [&](const auto &a, const auto &b) { return start[a.index] % interval < start[b.index] % interval; });
   result.periodPs = simulatePeriod(body, result.order);
   return result;
+}
+
+/// False where an engine's own order is enough.
+bool isWaitedFor(const LoopBody &body, const BodyDependence &dependence) {
+  const BodyInstruction &from = body.instructions[dependence.from], &to = body.instructions[dependence.to];
+  return from.stream != to.stream || from.transfer > 0 || to.transfer > 0;
 }
 
 } // namespace
@@ -122,7 +141,7 @@ int64_t mlir::neuron::simulatePeriod(const LoopBody &body, const std::vector<Pip
       const BodyInstruction &instruction = body.instructions[entry.index];
       int64_t start = engineFree[instruction.stream];
       for (const BodyDependence &dependence : into[entry.index])
-        if (int64_t other = own - dependence.distance; other >= 0)
+        if (int64_t other = own - dependence.distance; other >= 0 && isWaitedFor(body, dependence))
           start = std::max(start, done[dependence.from][other]);
       engineFree[instruction.stream] = start + instruction.occupancy;
       int64_t end = start + instruction.latency;
@@ -145,7 +164,7 @@ std::optional<PipelinedOrder> mlir::neuron::pipeline(const LoopBody &body, int64
     original.push_back({static_cast<unsigned>(index), 0});
   const int64_t least = leastInterval(body), now = simulatePeriod(body, original);
   std::optional<PipelinedOrder> best;
-  for (int64_t percent : {100, 103, 107, 112, 120, 130, 145, 165, 200}) {
+  for (int64_t percent : {100, 103, 107, 112, 120, 130, 145, 165, 200, 240, 300, 400}) {
     int64_t interval = std::max<int64_t>(least * percent / 100, 1);
     if (interval > now)
       break;

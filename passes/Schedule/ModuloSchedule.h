@@ -22,6 +22,7 @@ struct BodyInstruction {
   int64_t latency = 0;   // from its start until other engines may use its result
   int64_t transfer = 0;  // time of the DMA engines
   bool load = false;     // runs ahead on a stream of its own
+  bool attached = false; // nothing else of its stream may come between it and the instruction before
 };
 
 /// `to` of iteration i + distance follows `from` of iteration i.

@@ -151,6 +151,15 @@ public:
         if (isa<nisa::AllocOp>(op))
           op.moveBefore(loop);
     const int64_t last = found.stages - 1, trips = loop.getTrips();
+    if (trips < int64_t(copies.size()) + last) {
+      // Too few iterations for a loop: all steps are written out.
+      for (int64_t step = 0; step < trips + last; ++step)
+        for (const PipelinedOrder::Entry &entry : found.order)
+          if (int64_t iteration = step - entry.stage; iteration >= 0 && iteration < trips)
+            instantiate(entry.index, iteration, Value());
+      loop.erase();
+      return;
+    }
     for (int64_t start = 0; start < last; ++start)
       for (const PipelinedOrder::Entry &entry : found.order)
         if (entry.stage <= start)
@@ -279,13 +288,32 @@ struct PipelineLoopsPass : neuron::impl::PipelineLoopsPassBase<PipelineLoopsPass
       for (Operation &op : copy.front())
         if (auto it = instructions.find(&op); it != instructions.end()) {
           list.push_back(accessesOf(*it->second, unit));
-          if (accesses.size() == 1)
-            body.instructions.push_back(describe(*it->second, model));
+          if (accesses.size() > 1)
+            continue;
+          body.instructions.push_back(describe(*it->second, model));
+          // A product uses the weights that the instruction before it has loaded.
+          if (list.size() > 1 && it->second->engine == isa::Engine::Tensor &&
+              it->second->code.opcode != isa::Opcode::LoadStationary) {
+            const BodyInstruction &before = body.instructions[list.size() - 2];
+            body.instructions.back().attached =
+                before.stream == body.instructions.back().stream && before.transfer == 0;
+          }
         }
     }
     const size_t count = body.instructions.size();
     if (count == 0 || count > kMaxInstructions)
       return;
+    // Weights and the products that use them stay together, so where all do, their groups may change places.
+    const int tensor = isa::streamIndex(isa::Engine::Tensor);
+    bool grouped = true;
+    for (size_t index = 0; index < count; ++index)
+      if (body.instructions[index].stream == tensor && !body.instructions[index].attached)
+        grouped &= llvm::any_of(accesses.front()[index],
+                                [](const Access &access) { return access.space == kStationary && access.write; });
+    if (grouped)
+      for (SmallVector<Accesses> &list : accesses)
+        for (Accesses &of : list)
+          llvm::erase_if(of, [](const Access &access) { return access.space == kStationary; });
     // Beyond a whole turn of the copies nothing new meets.
     for (unsigned from = 0; from < count; ++from)
       for (unsigned to = 0; to < count; ++to)
@@ -293,7 +321,7 @@ struct PipelineLoopsPass : neuron::impl::PipelineLoopsPassBase<PipelineLoopsPass
           if (conflict(accesses[0][from], accesses[distance % numCopies][to]))
             body.dependences.push_back({from, to, distance});
     std::optional<PipelinedOrder> found = pipeline(body, std::min<int64_t>(numCopies, 3));
-    if (!found || int64_t(loop.getTrips()) < numCopies + found->stages - 1)
+    if (!found)
       return;
     Pipeliner(loop, *found).run();
   }
