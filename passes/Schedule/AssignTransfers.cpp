@@ -1,6 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 #include "neuron/Isa/Cost.h"
 #include "neuron/Target/MachineModel.h"
 #include "passes/Schedule/Passes.h"
@@ -20,12 +22,65 @@ class TransferAssigner {
 public:
   explicit TransferAssigner(const ::neuroncore::target::MachineModel &model) : model(model) {}
 
-  void run(nisa::KernelOp kernel) {
-    nextQueue = 0;
-    runBlock(kernel.getBody().front());
+  /// The kernels of one program, in order.
+  void run(func::FuncOp program) {
+    written.clear();
+    for (nisa::KernelOp kernel : program.getOps<nisa::KernelOp>()) {
+      nextQueue = 0;
+      Block &body = kernel.getBody().front();
+      runBlock(body);
+      freeSyncEngine(body);
+      kernel.walk([&](Operation *op) {
+        if (nisa::isInstruction(op) && nisa::isTransfer(op))
+          if (Value target = nisa::getSlotBuffers(op).front().buffer; nisa::getSpace(target) == MemorySpace::Hbm)
+            written.insert(target);
+      });
+    }
   }
 
 private:
+  static bool isStore(Operation *op) {
+    return nisa::isTransfer(op) && nisa::getSpace(nisa::getSlotBuffers(op).front().buffer) == MemorySpace::Hbm;
+  }
+
+  /// `test` for some instruction of an operation of a block, which may be a loop.
+  template <typename Test> static bool anyInstruction(Operation &op, Test test) {
+    return op.walk([&](Operation *inner) {
+               return nisa::isInstruction(inner) && test(inner) ? WalkResult::interrupt() : WalkResult::advance();
+             }).wasInterrupted();
+  }
+
+  /// The sync engine runs ahead only until it meets a transfer that has to wait. Loads of what earlier kernels computed,
+  /// and stores of this kernel, wait for all that is before them; on the sync engine they would hold up the loads of the
+  /// next kernel's weights. They go to the scalar engine where that has nothing to do meanwhile: before it computes for
+  /// the first time and after the last.
+  void freeSyncEngine(Block &body) {
+    if (model.topology().hwDgeInstances == 0)
+      return;
+    auto usesScalar = [](Operation *op) { return nisa::getEngine(op) == isa::Engine::Scalar; };
+    auto move = [&](Operation *op) {
+      if (nisa::isInstruction(op) && nisa::isTransfer(op) && nisa::getEngine(op) == isa::Engine::Sync)
+        nisa::setEngine(op, isa::Engine::Scalar);
+    };
+    for (Operation &op : body) {
+      if (anyInstruction(op, usesScalar))
+        break;
+      if (isa<nisa::LoopOp>(op) && anyInstruction(op, isStore))
+        continue;
+      op.walk([&](Operation *inner) {
+        if (nisa::isInstruction(inner) && nisa::isTransfer(inner) && !isStore(inner) &&
+            written.contains(nisa::getSlotBuffers(inner)[1].buffer))
+          move(inner);
+      });
+    }
+    for (Operation &op : llvm::reverse(body)) {
+      if (isa<nisa::LoopOp>(op) || anyInstruction(op, [&](Operation *inner) { return usesScalar(inner) && !nisa::isTransfer(inner); }))
+        break;
+      if (nisa::isInstruction(&op) && isStore(&op))
+        move(&op);
+    }
+  }
+
   /// Modelled time each engine computes in one run of the block, nested loops left out.
   std::array<int64_t, isa::kNumStreams> loadOf(Block &block) {
     std::array<int64_t, isa::kNumStreams> load = {};
@@ -56,10 +111,9 @@ private:
         continue;
       }
       SmallVector<nisa::SlotBuffer> slots = nisa::getSlotBuffers(&op);
-      bool isStore = nisa::getSpace(slots[0].buffer) == MemorySpace::Hbm;
       bool isIndexed = slots.size() > 2; // their descriptors come from GpSimd
       assign(&op, isIndexed ? isa::Engine::Gpsimd
-                  : isStore ? storeEngine(&op, slots[1].buffer, load, writer, inLoop)
+                  : isStore(&op) ? storeEngine(&op, slots[1].buffer, load, writer, inLoop)
                             : isa::Engine::Sync);
     }
   }
@@ -103,6 +157,7 @@ private:
 
   const ::neuroncore::target::MachineModel &model;
   int64_t nextQueue = 0;
+  llvm::DenseSet<Value> written; // by kernels before the present one
 };
 
 struct AssignTransfersPass : neuron::impl::AssignTransfersPassBase<AssignTransfersPass> {
@@ -115,7 +170,7 @@ struct AssignTransfersPass : neuron::impl::AssignTransfersPassBase<AssignTransfe
       return signalPassFailure();
     }
     TransferAssigner assigner(*model);
-    getOperation().walk([&](nisa::KernelOp kernel) { assigner.run(kernel); });
+    getOperation().walk([&](func::FuncOp program) { assigner.run(program); });
   }
 };
 

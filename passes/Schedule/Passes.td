@@ -13,8 +13,10 @@ def AssignTransfersPass : Pass<"neuron-schedule-assign-transfers", "::mlir::Modu
   let description = [{
     Changes: engine, descriptor generation mode and queue of each `nisa.dma_copy`. Loads go to the sync engine, which has
     nothing else to do and so runs ahead; a store goes to the engine that computes the value when that engine can trigger
-    transfers, else to GpSimd when it has no work in that loop, else to the less busy of GpSimd and the scalar engine. Each
-    transfer gets a queue of its own as long as there are queues, since a queue's latency is hidden by other queues.
+    transfers, else to GpSimd when it has no work in that loop, else to the less busy of GpSimd and the scalar engine. Outside of
+    loops, loads of what earlier kernels computed, and stores, wait for all that is before them; the scalar engine triggers
+    those before its first and behind its last instruction in the kernel, so that the sync engine goes on to the next
+    kernel's weights. Each transfer gets a queue of its own as long as there are queues, since a queue's latency is hidden by other queues.
 
     Requires: the contract of the select phase. Guarantees: the limit dma_copy_c2. Fails when: nothing.
 
@@ -42,8 +44,8 @@ def AllocateBuffersPass : Pass<"neuron-schedule-allocate-buffers", "::mlir::Modu
   let description = [{
     Changes: each `nisa.alloc` gets its address. Buffers whose lives do not overlap may share bytes; buffers of one loop body
     share only when memory is short, and copies of a body never, because sharing orders their instructions. A result may take
-    over the buffer of an operand that dies in the same element-wise instruction. Kernels alternate between the two ends of
-    SBUF, so that neighbours overlap in time.
+    over the buffer of an operand that dies in the same element-wise instruction. Kernels of one program alternate between the
+    two halves of SBUF and PSUM where a half is enough for buffers that share nothing, so that neighbours overlap in time.
 
     Requires: the contract of the select phase. Guarantees: every buffer has an address inside the usable memory.
 
@@ -59,9 +61,9 @@ def PipelineLoopsPass : Pass<"neuron-schedule-pipeline-loops", "::mlir::ModuleOp
   let description = [{
     Changes: the order of instructions in innermost loops with copies. Each instruction gets a stage by modulo scheduling
     with the machine model's times; the new body runs stage s of iteration i - s, and what the first and last iterations have
-    more or less of is placed before and after the loop. Code grows by (stages - 1) bodies, at most 2. A loop stays as it is
-    when the simulated gain is below 2 %, when it has no more iterations than copies and stages, or more than 200
-    instructions.
+    more or less of is placed before and after the loop. Code grows by (stages - 1) bodies, at most 2. A loop with fewer
+    iterations than copies and stages is written out in that order. A loop stays as it is when the simulated gain is below
+    2 %, or with more than 200 instructions.
 
     Requires: addresses; copies of a body on bytes of their own. Guarantees: instructions that touch the same bytes, one of
     them writing, keep their order. Fails when: nothing.

@@ -207,3 +207,26 @@ func.func @widths() {
   }
   return
 }
+
+// -----
+
+// Bytes of neighbouring kernels are in different halves even where each could rest longer in the whole.
+// CHECK-LABEL: func.func @neighbours
+func.func @neighbours() {
+  // CHECK: nisa.kernel @first
+  nisa.kernel @first {
+    // CHECK: nisa.alloc {address = 0 : i64
+    // CHECK: nisa.alloc {address = 49152 : i64
+    %a = nisa.alloc : memref<128x49152xi8, #neuron.space<sbuf>>
+    %b = nisa.alloc : memref<128x32768xi8, #neuron.space<sbuf>>
+    nisa.memset vector(%a tile<f32 [0 : 128] at 0 [1 x 64]>) scalars(1.0 : f32) : memref<128x49152xi8, #neuron.space<sbuf>>
+    nisa.transpose vector(%b tile<f32 [0 : 128] at 0 [1 x 64]>, %a tile<f32 [0 : 128] at 0 [1 x 64]>) : memref<128x32768xi8, #neuron.space<sbuf>>, memref<128x49152xi8, #neuron.space<sbuf>>
+  }
+  // CHECK: nisa.kernel @second
+  nisa.kernel @second {
+    // CHECK: nisa.alloc {address = [[HALF:9[0-9]+|1[0-9]{5}]] : i64
+    %a = nisa.alloc : memref<128x49152xi8, #neuron.space<sbuf>>
+    nisa.memset vector(%a tile<f32 [0 : 128] at 0 [1 x 64]>) scalars(1.0 : f32) : memref<128x49152xi8, #neuron.space<sbuf>>
+  }
+  return
+}
