@@ -36,6 +36,8 @@ namespace {
 
 constexpr int kMinRepetitions = 3;
 constexpr int kMaxLayers = 16;
+/// Between runs of a layer the device is drained, and its operands are whole buffers: less is not worth it.
+constexpr int kMinSavedNodes = 24;
 constexpr size_t kMaxCandidates = 24;
 /// Constants beyond this are operands of the layer, not copied into it.
 constexpr size_t kMaxCopiedBytes = 4096;
@@ -124,7 +126,7 @@ public:
 
   std::optional<Cut> find() const {
     std::optional<Cut> best;
-    int bestSaved = 0;
+    int bestSaved = kMinSavedNodes;
     for (int period : candidates()) {
       Run run = longestRun(period);
       int saved = (run.length / period) * period;
