@@ -109,8 +109,8 @@ LogicalResult AttentionBackwardOp::verify() {
 
 namespace {
 
-/// What `heads` [batch, group * n, rows, depth] repeats n times along each group, seen as [batch, group, 1, rows, depth],
-/// or, with one group, as [batch, 1, rows, depth]; null if it repeats nothing.
+/// What `heads` [batch, group * n, rows, depth] repeats n times along each group, seen as [batch, group, 1, rows,
+/// depth], or, with one group, as [batch, 1, rows, depth]; null if it repeats nothing.
 Value repeatedPerGroup(Value heads) {
   auto broadcast = heads.getDefiningOp<BroadcastOp>();
   auto merged = heads.getDefiningOp<ReshapeOp>();

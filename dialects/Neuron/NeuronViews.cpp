@@ -153,3 +153,22 @@ std::optional<StridedLayout> mlir::neuron::layoutInSource(Value value, const Str
   }
   return layout;
 }
+
+std::optional<StridedLayout> mlir::neuron::sourceLayoutFor(Value value, StridedLayout wanted) {
+  for (Value source = viewSource(value); value != source; value = value.getDefiningOp()->getOperand(0)) {
+    Operation *view = value.getDefiningOp();
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(view->getOperand(0).getType()).getShape();
+    StridedLayout layout{wanted.offset, SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size())};
+    if (auto transpose = dyn_cast<TransposeOp>(view)) {
+      for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
+        layout.strides[from] = wanted.strides[to];
+    } else {
+      auto strides = isa<ReshapeOp>(view) ? reshapeStrides(wanted.sizes, wanted.strides, shape) : std::nullopt;
+      if (!strides)
+        return std::nullopt;
+      layout.strides = *strides;
+    }
+    wanted = std::move(layout);
+  }
+  return wanted;
+}

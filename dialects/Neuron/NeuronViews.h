@@ -40,6 +40,10 @@ Value viewSource(Value value);
 /// between needs a copy.
 std::optional<StridedLayout> layoutInSource(Value value, const StridedLayout &source);
 
+/// The layout that viewSource(value) has to have for `value` to have layout `wanted`; nullopt where a view leaves
+/// elements out, repeats them, or merges what `wanted` separates.
+std::optional<StridedLayout> sourceLayoutFor(Value value, StridedLayout wanted);
+
 } // namespace mlir::neuron
 
 #endif // DIALECTS_NEURON_NEURONVIEWS_H

@@ -331,8 +331,8 @@ bool Grouping::tryMerge(ArrayRef<unsigned> united, Operation *op) {
   return true;
 }
 
-/// The operation whose result `op` only stores with its dimensions in another order, when nothing else needs it as it is
-/// and it can write them like that.
+/// The operation whose result `op` only stores with its dimensions in another order, when nothing else needs it as it
+/// is and it can write them like that.
 static Operation *storedTransposedBy(Operation *op) {
   if (auto copy = dyn_cast<UnaryOp>(op); !copy || copy.getFunction() != UnaryFunction::Copy)
     return nullptr;

@@ -141,11 +141,12 @@ private:
       lateResults.push_back({source, buffer, layout});
     }
     findWritesInPlace();
+    findParts();
     // Values between kernels and constants.
     for (Operation &op : function.getBody().front())
       for (Value result : op.getResults()) {
         if (!isa<KernelOp, ConstantOp>(op) || buffers.contains(result) || typeOf(result).getNumElements() == 0 ||
-            becomes.contains(result))
+            becomes.contains(result) || parts.contains(result))
           continue;
         StridedLayout layout = StridedLayout::contiguous(typeOf(result).getShape());
         auto type = hbmType(layout.numElements(), typeOf(result).getElementType());
@@ -159,6 +160,67 @@ private:
       buffers[value] = buffers.lookup(last);
       layouts[value] = StridedLayout::contiguous(typeOf(value).getShape());
     }
+    for (auto [value, whole] : parts)
+      buffers[value] = buffers.lookup(whole);
+  }
+
+  /// What is only joined with other values may be computed where the result of the concatenation lies.
+  void findParts() {
+    for (KernelOp kernel : kernels) {
+      auto concat = dyn_cast<ConcatOp>(operationsOf(kernel).back());
+      Value result = kernel.getResult(0);
+      if (!concat || isLate(result) || overwritten.contains(result) || becomes.contains(result))
+        continue;
+      StridedLayout whole =
+          layouts.contains(result) ? layouts.lookup(result) : StridedLayout::contiguous(typeOf(result).getShape());
+      int64_t start = 0;
+      for (Value operand : concat.getOperands()) {
+        StridedLayout part = whole;
+        part.offset += start * whole.strides[concat.getDim()];
+        part.sizes.assign(typeOf(operand).getShape().begin(), typeOf(operand).getShape().end());
+        start += typeOf(operand).getDimSize(concat.getDim());
+        auto argument = dyn_cast<BlockArgument>(viewSource(operand));
+        Value value = argument ? kernel.getInputs()[argument.getArgNumber()] : Value();
+        if (!value || !value.getDefiningOp<KernelOp>() || !value.hasOneUse() || isUsedTwice(argument, operand) ||
+            buffers.contains(value) || isLate(value) || becomes.contains(value))
+          continue;
+        std::optional<StridedLayout> layout = sourceLayoutFor(operand, part);
+        if (layout && mayStoreAs(value, *layout)) {
+          parts[value] = result;
+          layouts[value] = *layout;
+        }
+      }
+    }
+  }
+
+  /// Whether a kernel uses its input otherwise than through the views that lead to `end`.
+  static bool isUsedTwice(Value input, Value end) {
+    for (Value value = end;; value = value.getDefiningOp()->getOperand(0)) {
+      if (!value.hasOneUse())
+        return true;
+      if (value == input)
+        return false;
+    }
+  }
+
+  /// Whether the kernel that computes a value finds a plan for storing it in a layout.
+  bool mayStoreAs(Value value, const StridedLayout &layout) {
+    auto kernel = value.getDefiningOp<KernelOp>();
+    SmallVector<Operation *> ops = operationsOf(kernel);
+    if (isa<AttentionOp, AttentionBackwardOp>(ops.front()))
+      return true;
+    if (!llvm::all_of(
+            ops, [](Operation *op) { return isElementwise(op) || isa<ReduceOp, ArgReduceOp, ConstantOp, IotaOp>(op); }))
+      return false;
+    auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
+    SmallVector<Value> stored(yield.getOperands());
+    Value inside = stored[cast<OpResult>(value).getResultNumber()];
+    auto layoutOf = [&](Value other) { return other == inside ? layout : layoutOfValue(kernel, other); };
+    std::optional<IterationSpace> space = IterationSpace::build(ops, stored, layoutOf);
+    if (!space)
+      return false;
+    space->mergeDims();
+    return planTiles(*space, model, nullptr).has_value();
   }
 
   /// The operation that writes part of a tensor, when the kernel is just that.
@@ -338,6 +400,10 @@ private:
     SmallVector<Value> stored(yield.getOperands());
     if (auto call = dyn_cast<CallOp>(ops.back()))
       return tileCall(kernel, call);
+    // What is joined lies where it belongs already.
+    if (isa<ConcatOp>(ops.back()) && !kernel.getInputs().empty() &&
+        llvm::all_of(kernel.getInputs(), [&](Value value) { return parts.contains(value); }))
+      return success();
     // A value yielded twice is stored once per result; the copies have been made by the kernels phase.
     auto out = KernelOp::create(builder, kernel.getLoc(), TypeRange(), kernel.getSymNameAttr(), ValueRange());
     Block &body = out.getBody().emplaceBlock();
@@ -382,25 +448,27 @@ private:
     return success();
   }
 
-  /// Where a kernel stores a result: in the order of another one's dimensions if a copy of a transpose is what it stores.
+  /// Where a kernel stores a result: with its dimensions in another order if a copy of a transpose is what it stores.
   HbmTensor storedTensorOf(KernelOp kernel, Value value, ArrayRef<Value> stored) {
-    if (llvm::is_contained(stored, value))
-      return tensorOf(kernel, value);
-    if (!value.hasOneUse())
-      return {};
-    Operation *user = *value.user_begin();
-    if (isa<UnaryOp>(user))
-      return storedTensorOf(kernel, user->getResult(0), stored);
-    auto transpose = dyn_cast<TransposeOp>(user);
-    if (!transpose)
-      return {};
-    HbmTensor moved = storedTensorOf(kernel, transpose.getResult(), stored), tensor = moved;
-    if (moved.buffer)
-      for (auto [to, from] : llvm::enumerate(transpose.getPermutation())) {
-        tensor.layout.sizes[from] = moved.layout.sizes[to];
-        tensor.layout.strides[from] = moved.layout.strides[to];
-      }
-    return tensor;
+    for (Value result : stored) {
+      if (result == value)
+        return tensorOf(kernel, value);
+      auto copy = result.getDefiningOp<UnaryOp>();
+      if (!copy || viewSource(copy.getOperand()) != value)
+        continue;
+      HbmTensor tensor = tensorOf(kernel, result);
+      if (std::optional<StridedLayout> layout = sourceLayoutFor(copy.getOperand(), tensor.layout))
+        return {tensor.buffer, *layout};
+    }
+    return {};
+  }
+
+  /// Each value that the kernel yields is a result of the operation or a copy of one.
+  static LogicalResult expectStored(Operation *op, ArrayRef<HbmTensor> results, ArrayRef<Value> stored) {
+    size_t found = llvm::count_if(results, [](const HbmTensor &tensor) { return bool(tensor.buffer); });
+    if (found != stored.size())
+      return op->emitOpError() << "expected to store " << stored.size() << " results of its kernel but got " << found;
+    return success();
   }
 
   LogicalResult fillKernel(OpBuilder &inside, KernelOp kernel, ArrayRef<Operation *> ops, ArrayRef<Value> stored) {
@@ -437,6 +505,8 @@ private:
       for (Value operand : attention->getOperands())
         if (!tensorOf(kernel, operand).buffer)
           return attention.emitError() << "expected operands that strides can address";
+      if (failed(expectStored(attention, {tensors.result, tensors.logsumexp}, stored)))
+        return failure();
       emitAttention(inside, attention, tensors, model);
       return success();
     }
@@ -446,12 +516,15 @@ private:
           return backward.emitError() << "expected operands that strides can address";
       auto tensor = [&](Value value) { return value ? tensorOf(kernel, value) : HbmTensor(); };
       auto result = [&](Value value) { return storedTensorOf(kernel, value, stored); };
+      HbmTensor query = result(backward.getQueryGradient()), key = result(backward.getKeyGradient()),
+                value = result(backward.getValueGradient());
+      if (failed(expectStored(backward, {query, key, value}, stored)))
+        return failure();
       emitAttentionBackward(inside, backward,
                             {tensor(backward.getGradient()), tensor(backward.getQuery()), tensor(backward.getKey()),
                              tensor(backward.getValue()), tensor(backward.getMask()), tensor(backward.getState()),
                              tensor(backward.getIndex()), tensor(backward.getLogsumexp()), tensor(backward.getDelta()),
-                             result(backward.getQueryGradient()), result(backward.getKeyGradient()),
-                             result(backward.getValueGradient())},
+                             query, key, value},
                             model);
       return success();
     }
@@ -464,6 +537,9 @@ private:
       }
       HbmTensor result = tensorOf(kernel, first->getResult(0));
       if (auto concat = dyn_cast<ConcatOp>(first)) {
+        for (auto [value, operand] : llvm::zip(concat.getOperands(), operands))
+          if (parts.contains(outerValue(kernel, viewSource(value))))
+            operand.buffer = Value();
         emitConcat(inside, concat, operands, result);
         return success();
       }
@@ -521,6 +597,7 @@ private:
   llvm::DenseMap<Value, Value> buffers;         // function-level value -> HBM buffer
   llvm::DenseMap<Value, StridedLayout> layouts; // function-level value -> its layout there
   llvm::DenseMap<Value, Value> overwritten;     // result written early -> the argument whose memory it replaces
+  llvm::MapVector<Value, Value> parts;          // value between kernels -> concatenation in whose memory it is computed
   llvm::MapVector<Value, Value> becomes;        // value between kernels -> result whose memory it is computed in
   SmallVector<DictionaryAttr> argumentAttributes;
   SmallVector<LateResult> lateResults;

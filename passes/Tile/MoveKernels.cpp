@@ -61,7 +61,8 @@ void mlir::neuron::emitConcat(OpBuilder &builder, ConcatOp op, ArrayRef<HbmTenso
     HbmTensor part = result;
     part.layout.offset += start * result.layout.strides[dim];
     part.layout.sizes = operand.layout.sizes;
-    emitCopy(builder, op.getLoc(), operand, part);
+    if (operand.buffer)
+      emitCopy(builder, op.getLoc(), operand, part);
     start += operand.layout.sizes[dim];
   }
 }

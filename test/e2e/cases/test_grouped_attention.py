@@ -150,8 +150,10 @@ def test_gradients_of_grouped_attention():
         device = [t.detach().to("neuron").requires_grad_() for t in host]
         for run, own in ((function, host), (compile(function), device)):
             results = run(*own)
-            sum((r * torch.linspace(0.5, 1.5, r.numel(), device=r.device).reshape(r.shape)).sum()
-                for r in (results if isinstance(results, tuple) else (results,))).backward()
+            sum(
+                (r * torch.linspace(0.5, 1.5, r.numel(), device=r.device).reshape(r.shape)).sum()
+                for r in (results if isinstance(results, tuple) else (results,))
+            ).backward()
         for wanted, own in zip(host, device, strict=True):
             torch.testing.assert_close(own.grad.cpu(), wanted.grad, rtol=1e-4, atol=2e-4)
 

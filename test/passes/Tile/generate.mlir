@@ -279,6 +279,29 @@ func.func @movement(%x: tensor<4x8xf32>, %y: tensor<2x8xf32>) -> (tensor<6x8xf32
 
 // -----
 
+// What is computed only to be joined is stored where the whole lies; the rest is moved there.
+// CHECK-LABEL: func.func @joined
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<32xf32
+// CHECK-SAME: %[[C:[a-z0-9]+]]: memref<64xf32
+// CHECK-SAME: %[[D:[a-z0-9]+]]: memref<64xf32
+func.func @joined(%x: tensor<4x8xf32>) -> (tensor<4x16xf32>, tensor<8x8xf32>) {
+  // CHECK-NOT: memref.alloc
+  // CHECK-DAG: neuron.store %{{.*}}, %[[C]][8] strides [8, 16, 1]
+  // CHECK-DAG: neuron.hbm_copy %[[X]][0] strides [8, 1] to %[[C]][0] strides [16, 1] sizes [4, 8]
+  // CHECK-DAG: neuron.store %{{.*}}, %[[D]][0]
+  // CHECK-DAG: neuron.store %{{.*}}, %[[D]][32]
+  // CHECK-NOT: neuron.hbm_copy
+  // CHECK: return
+  %e = neuron.unary <exp> %x : tensor<4x8xf32> -> tensor<4x8xf32>
+  %c = neuron.concat %x, %e dim 1 : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x16xf32>
+  %l = neuron.unary <log> %x : tensor<4x8xf32> -> tensor<4x8xf32>
+  %s = neuron.unary <sqrt> %x : tensor<4x8xf32> -> tensor<4x8xf32>
+  %d = neuron.concat %l, %s dim 0 : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
+  return %c, %d : tensor<4x16xf32>, tensor<8x8xf32>
+}
+
+// -----
+
 //===------------------------------------------------------------------------------------------------------------------
 // Outputs that replace inputs
 //===------------------------------------------------------------------------------------------------------------------
