@@ -12,8 +12,10 @@ def SimplifyGraphPass : Pass<"neuron-graph-simplify", "::mlir::func::FuncOp"> {
     Changes: (1) an operand broadcast that the elementwise operation repeats anyway is dropped; (2) an elementwise operation
     all of whose operands repeat a dimension is computed once and its result broadcast; (3) x * x becomes square and a
     division by a power of two a multiplication; (4) conversions fold where no rounding is lost; (5) writes that replace
-    everything and concatenations of one part disappear, as do parts without elements. Everything here keeps results
-    bit-identical: what rounds differently is not done.
+    everything and concatenations of one part disappear, as do parts without elements; (6) an elementwise operation on a
+    concatenation of at most 4 values that nothing else uses becomes one on each of them, if parts of its other operands
+    are in memory, small, or computed for it alone (a value that is computed can be stored where the whole lies, one that
+    is only joined has to be moved). Everything here keeps results bit-identical: what rounds differently is not done.
 
     Requires: functions of neuron operations on whole tensors.
 

@@ -4,8 +4,11 @@
 // Local rewrites by the greedy driver; each makes its operation smaller or cheaper, so that the driver ends. Linear in
 // the number of operations.
 
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
+#include "dialects/Neuron/NeuronAttentionOps.h"
+#include "dialects/Neuron/NeuronIndexingOps.h"
 #include "dialects/Neuron/NeuronViews.h"
 #include "passes/Graph/Passes.h"
 
@@ -18,6 +21,11 @@ using namespace mlir;
 using namespace mlir::neuron;
 
 namespace {
+
+/// A value is small against another one with at least this many times the elements.
+constexpr int64_t kSmall = 4;
+/// Operations on more joined values than this stay as they are.
+constexpr unsigned kMaxParts = 4;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
@@ -216,11 +224,126 @@ struct ConcatWithoutEmptyParts : OpRewritePattern<ConcatOp> {
   }
 };
 
+/// Where a part [start, start + size) of a dimension of a tensor is taken from.
+struct Part {
+  int64_t dim = 0, start = 0, size = 0;
+};
+
+/// The dimension of a reshape's operand that becomes dimension `dim`, or -1 if there is none.
+int64_t dimBeforeReshape(ReshapeOp reshape, int64_t dim) {
+  ArrayRef<int64_t> after = typeOf(reshape.getResult()).getShape(), before = typeOf(reshape.getOperand()).getShape();
+  int64_t inner = 1, reached = 1;
+  for (int64_t size : after.drop_front(dim + 1))
+    inner *= size;
+  for (int64_t d = before.size() - 1; d >= 0 && reached <= inner; reached *= before[d--])
+    if (reached == inner && before[d] == after[dim])
+      return d;
+  return -1;
+}
+
+/// Part of a value, where taking it costs no more than what uses it: the value is in memory anyway, small against
+/// `elements`, or computed for this use alone from such values.
+bool isPartCheap(Value value, int64_t dim, int64_t elements) {
+  RankedTensorType type = typeOf(value);
+  Operation *definition = value.getDefiningOp();
+  if (type.getDimSize(dim) == 1 || !definition || type.getNumElements() * kSmall <= elements)
+    return true;
+  if (auto constant = dyn_cast<ConstantOp>(definition))
+    return isa<SplatElementsAttr>(constant.getValue());
+  if (auto reshape = dyn_cast<ReshapeOp>(definition))
+    if (int64_t before = dimBeforeReshape(reshape, dim); before >= 0)
+      return isPartCheap(reshape.getOperand(), before, elements);
+  if (isElementwise(definition))
+    return value.hasOneUse() &&
+           llvm::all_of(definition->getOperands(), [&](Value operand) { return isPartCheap(operand, dim, elements); });
+  Operation *source = viewSource(value).getDefiningOp();
+  return !source || isa<ContractOp, AttentionOp, GatherOp, ConcatOp>(source);
+}
+
+Value partOf(PatternRewriter &rewriter, Value value, Part part) {
+  RankedTensorType type = typeOf(value);
+  if (type.getDimSize(part.dim) == 1)
+    return value;
+  SmallVector<int64_t> shape(type.getShape());
+  shape[part.dim] = part.size;
+  RankedTensorType partType = type.clone(shape);
+  Operation *definition = value.getDefiningOp();
+  if (auto constant = dyn_cast_or_null<ConstantOp>(definition))
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      return ConstantOp::create(rewriter, value.getLoc(), partType, cast<ElementsAttr>(splat.resizeSplat(partType)));
+  if (auto concat = dyn_cast_or_null<ConcatOp>(definition);
+      concat && static_cast<int64_t>(concat.getDim()) == part.dim) {
+    int64_t start = 0;
+    for (Value operand : concat.getOperands()) {
+      int64_t size = typeOf(operand).getDimSize(part.dim);
+      if (start == part.start && size == part.size)
+        return operand;
+      start += size;
+    }
+  }
+  if (auto reshape = dyn_cast_or_null<ReshapeOp>(definition))
+    if (int64_t before = dimBeforeReshape(reshape, part.dim); before >= 0)
+      return ReshapeOp::create(rewriter, value.getLoc(), partType,
+                               partOf(rewriter, reshape.getOperand(), {before, part.start, part.size}));
+  if (definition && isElementwise(definition) && value.hasOneUse()) {
+    IRMapping mapping;
+    for (Value operand : definition->getOperands())
+      mapping.map(operand, partOf(rewriter, operand, part));
+    Operation *computed = rewriter.clone(*definition, mapping);
+    computed->getResult(0).setType(partType);
+    return computed->getResult(0);
+  }
+  SmallVector<int64_t> starts(shape.size(), 0), steps(shape.size(), 1);
+  starts[part.dim] = part.start;
+  return SliceOp::create(rewriter, value.getLoc(), partType, value, starts, steps);
+}
+
+/// An element-wise operation on joined values is one on each of them, joined afterwards: what is computed can be stored
+/// where it belongs, what is only moved can not.
+struct SinkConcat : RewritePattern {
+  explicit SinkConcat(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), /*benefit=*/1, context) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    if (!isElementwise(op))
+      return failure();
+    RankedTensorType type = typeOf(op->getResult(0));
+    ConcatOp concat;
+    for (Value operand : op->getOperands())
+      if (auto found = operand.getDefiningOp<ConcatOp>(); found && operand.hasOneUse() &&
+                                                          found.getNumOperands() <= kMaxParts &&
+                                                          typeOf(operand).getShape() == type.getShape())
+        concat = found;
+    if (!concat || type.getNumElements() == 0)
+      return failure();
+    const int64_t dim = concat.getDim();
+    for (Value operand : op->getOperands())
+      if (operand != concat.getResult() && !isPartCheap(operand, dim, type.getNumElements()))
+        return failure();
+    SmallVector<Value> parts;
+    int64_t start = 0;
+    for (Value joined : concat.getOperands()) {
+      const Part part{dim, start, typeOf(joined).getDimSize(dim)};
+      start += part.size;
+      IRMapping mapping;
+      for (Value operand : op->getOperands())
+        mapping.map(operand, operand == concat.getResult() ? joined : partOf(rewriter, operand, part));
+      SmallVector<int64_t> shape(type.getShape());
+      shape[dim] = part.size;
+      Operation *computed = rewriter.clone(*op, mapping);
+      computed->getResult(0).setType(type.clone(shape));
+      parts.push_back(computed->getResult(0));
+    }
+    rewriter.replaceOpWithNewOp<ConcatOp>(op, type, parts, dim);
+    return success();
+  }
+};
+
 struct SimplifyGraphPass : neuron::impl::SimplifyGraphPassBase<SimplifyGraphPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<DropOperandBroadcast, SinkBroadcast, MultiplyBySelf, DivideByPowerOfTwo, FoldCastOfCast,
-                 FoldTruthOfBool, FoldViewOfIota, InsertOfEverything, ConcatWithoutEmptyParts>(&getContext());
+                 FoldTruthOfBool, FoldViewOfIota, InsertOfEverything, ConcatWithoutEmptyParts, SinkConcat>(
+        &getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

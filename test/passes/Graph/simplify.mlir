@@ -177,3 +177,67 @@ func.func @views_of_iota() -> (tensor<2xi64>, tensor<3x4xi64>, tensor<4x3xi64>, 
   %5 = neuron.broadcast %4 : tensor<1x4xi64> -> tensor<2x4xi64>
   return %1, %2, %3, %5 : tensor<2xi64>, tensor<3x4xi64>, tensor<4x3xi64>, tensor<2x4xi64>
 }
+
+// -----
+
+// As in a rotary embedding: both halves are computed, then joined. What is multiplied by the joined value is computed for
+// this alone, so it is computed in halves, too.
+// CHECK-LABEL: func.func @joined_halves
+// CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>, %[[C:.*]]: tensor<1x8xf32>, %[[S:.*]]: tensor<1x8xf32>)
+func.func @joined_halves(%x: tensor<4x8xf32>, %c: tensor<1x8xf32>, %s: tensor<1x8xf32>) -> tensor<4x8xf32> {
+  // CHECK-NOT: tensor<4x8xf32>, tensor<1x8xf32> -> tensor<4x8xf32>
+  // CHECK: %[[LOW:.*]] = neuron.binary <add> {{.*}} -> tensor<4x4xf32>
+  // CHECK: %[[HIGH:.*]] = neuron.binary <add> {{.*}} -> tensor<4x4xf32>
+  // CHECK: %[[Y:.*]] = neuron.concat %[[LOW]], %[[HIGH]] dim 1
+  // CHECK: return %[[Y]]
+  %low = neuron.slice %x starts [0, 0] steps [1, 1] : tensor<4x8xf32> -> tensor<4x4xf32>
+  %high = neuron.slice %x starts [0, 4] steps [1, 1] : tensor<4x8xf32> -> tensor<4x4xf32>
+  %n = neuron.unary <neg> %high : tensor<4x4xf32> -> tensor<4x4xf32>
+  %t = neuron.concat %n, %low dim 1 : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x8xf32>
+  %a = neuron.binary <mul> %x, %c : tensor<4x8xf32>, tensor<1x8xf32> -> tensor<4x8xf32>
+  %b = neuron.binary <mul> %t, %s : tensor<4x8xf32>, tensor<1x8xf32> -> tensor<4x8xf32>
+  %y = neuron.binary <add> %a, %b : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+// What others need whole would have to be stored for its parts; and a joined value that others need stays one.
+// CHECK-LABEL: func.func @joined_and_used
+func.func @joined_and_used(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4x8xf32>) {
+  // CHECK: neuron.concat
+  // CHECK: neuron.binary <add> {{.*}} -> tensor<4x8xf32>
+  // CHECK: neuron.concat
+  // CHECK: neuron.unary <exp> {{.*}} -> tensor<4x8xf32>
+  %low = neuron.slice %x starts [0, 0] steps [1, 1] : tensor<4x8xf32> -> tensor<4x4xf32>
+  %high = neuron.slice %x starts [0, 4] steps [1, 1] : tensor<4x8xf32> -> tensor<4x4xf32>
+  %e = neuron.unary <exp> %x : tensor<4x8xf32> -> tensor<4x8xf32>
+  %r = neuron.reduce <sum> %e dims [1] : tensor<4x8xf32> -> tensor<4x1xf32>
+  %s = neuron.reshape %r : tensor<4x1xf32> -> tensor<4xf32>
+  %t = neuron.concat %high, %low dim 1 : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x8xf32>
+  %y = neuron.binary <add> %e, %t : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+  %u = neuron.concat %low, %low dim 1 : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x8xf32>
+  %v = neuron.unary <exp> %u : tensor<4x8xf32> -> tensor<4x8xf32>
+  %w = neuron.binary <add> %v, %u : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+  return %y, %s, %w : tensor<4x8xf32>, tensor<4xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// A part of joined values is one of them, also behind a reshape that keeps the dimension.
+// CHECK-LABEL: func.func @part_of_joined
+// CHECK-SAME: (%[[A:.*]]: tensor<4x3xf32>, %[[B:.*]]: tensor<4x5xf32>)
+func.func @part_of_joined(%a: tensor<4x3xf32>, %b: tensor<4x5xf32>) -> tensor<4x1x8xf32> {
+  // CHECK: neuron.binary <add>
+  // CHECK-NOT: neuron.slice
+  // CHECK: neuron.concat {{.*}} dim 2
+  // CHECK-NEXT: return
+  %c = neuron.concat %a, %b dim 1 : tensor<4x3xf32>, tensor<4x5xf32> -> tensor<4x8xf32>
+  %d = neuron.reshape %c : tensor<4x8xf32> -> tensor<4x1x8xf32>
+  %a1 = neuron.reshape %a : tensor<4x3xf32> -> tensor<4x1x3xf32>
+  %b1 = neuron.reshape %b : tensor<4x5xf32> -> tensor<4x1x5xf32>
+  %ea = neuron.unary <exp> %a1 : tensor<4x1x3xf32> -> tensor<4x1x3xf32>
+  %t = neuron.concat %ea, %b1 dim 2 : tensor<4x1x3xf32>, tensor<4x1x5xf32> -> tensor<4x1x8xf32>
+  %y = neuron.binary <add> %d, %t : tensor<4x1x8xf32>, tensor<4x1x8xf32> -> tensor<4x1x8xf32>
+  return %y : tensor<4x1x8xf32>
+}
