@@ -53,6 +53,17 @@ def _attention(query, key, value):
     return F.scaled_dot_product_attention(query, key, value, is_causal=True)
 
 
+def _token_attention(query, key, value):
+    """One query for each head, which neighbours share keys and values with, as decoders repeat them."""
+
+    def repeated(x):
+        batch, groups, rows, depth = x.shape
+        heads = query.shape[1]
+        return x[:, :, None].expand(batch, groups, heads // groups, rows, depth).reshape(batch, heads, rows, depth)
+
+    return F.scaled_dot_product_attention(query, repeated(key), repeated(value))
+
+
 def _attention_gradient(gradient, query, key, value, out):
     sums = out[..., 0].float()  # any numbers of that size
     function = torch.ops.aten._scaled_dot_product_fused_attention_overrideable_backward
@@ -90,6 +101,12 @@ def _causal_gradient(batch: int, heads: int, length: int, depth: int) -> Product
     return Product(f"gradient of it {list(size)} bf16", _attention_gradient, (size,) * 5, BF16, flops, 0, 0.40)
 
 
+def _token(heads: int, groups: int, keys: int, depth: int) -> Product:
+    sizes = (1, heads, 1, depth), (1, groups, keys, depth), (1, groups, keys, depth)
+    name = f"attention of a token, {heads} heads, {groups} groups, {keys} keys bf16"
+    return Product(name, _token_attention, sizes, BF16, 0, heads * depth, 0.30)
+
+
 PRODUCTS = (
     *(_square(4096, 4096, 4096, dtype) for dtype in (BF16, FP32)),
     *(_square(8192, 4096, 16384, dtype) for dtype in (BF16, FP32)),
@@ -101,6 +118,7 @@ PRODUCTS = (
     ),
     _causal(2, 16, 4096, 128),
     _causal_gradient(2, 16, 4096, 128),
+    _token(32, 8, 4096, 128),
 )
 
 

@@ -78,8 +78,8 @@ struct AllocateBuffersPass : neuron::impl::AllocateBuffersPassBase<AllocateBuffe
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       bool neighbours = !llvm::hasNItemsOrLess(function.getOps<nisa::KernelOp>(), 1);
       for (nisa::KernelOp kernel : function.getOps<nisa::KernelOp>()) {
-        failedKernel |= failed(
-            allocate(kernel, MemorySpace::Sbuf, model->memory().sbufUsableBytesPerPartition, neighbours, upper));
+        failedKernel |=
+            failed(allocate(kernel, MemorySpace::Sbuf, model->memory().sbufUsableBytesPerPartition, neighbours, upper));
         failedKernel |=
             failed(allocate(kernel, MemorySpace::Psum, model->memory().psumBytesPerPartition, neighbours, upper));
         upper = !upper;

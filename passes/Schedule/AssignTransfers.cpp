@@ -45,15 +45,17 @@ private:
 
   /// `test` for some instruction of an operation of a block, which may be a loop.
   template <typename Test> static bool anyInstruction(Operation &op, Test test) {
-    return op.walk([&](Operation *inner) {
-               return nisa::isInstruction(inner) && test(inner) ? WalkResult::interrupt() : WalkResult::advance();
-             }).wasInterrupted();
+    return op
+        .walk([&](Operation *inner) {
+          return nisa::isInstruction(inner) && test(inner) ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 
-  /// The sync engine runs ahead only until it meets a transfer that has to wait. Loads of what earlier kernels computed,
-  /// and stores of this kernel, wait for all that is before them; on the sync engine they would hold up the loads of the
-  /// next kernel's weights. They go to the scalar engine where that has nothing to do meanwhile: before it computes for
-  /// the first time and after the last.
+  /// The sync engine runs ahead only until it meets a transfer that has to wait. Loads of what earlier kernels
+  /// computed, and stores of this kernel, wait for all that is before them; on the sync engine they would hold up the
+  /// loads of the next kernel's weights. They go to the scalar engine where that has nothing to do meanwhile: before it
+  /// computes for the first time and after the last.
   void freeSyncEngine(Block &body) {
     if (model.topology().hwDgeInstances == 0)
       return;
@@ -74,7 +76,8 @@ private:
       });
     }
     for (Operation &op : llvm::reverse(body)) {
-      if (isa<nisa::LoopOp>(op) || anyInstruction(op, [&](Operation *inner) { return usesScalar(inner) && !nisa::isTransfer(inner); }))
+      if (isa<nisa::LoopOp>(op) ||
+          anyInstruction(op, [&](Operation *inner) { return usesScalar(inner) && !nisa::isTransfer(inner); }))
         break;
       if (nisa::isInstruction(&op) && isStore(&op))
         move(&op);
@@ -112,9 +115,9 @@ private:
       }
       SmallVector<nisa::SlotBuffer> slots = nisa::getSlotBuffers(&op);
       bool isIndexed = slots.size() > 2; // their descriptors come from GpSimd
-      assign(&op, isIndexed ? isa::Engine::Gpsimd
+      assign(&op, isIndexed      ? isa::Engine::Gpsimd
                   : isStore(&op) ? storeEngine(&op, slots[1].buffer, load, writer, inLoop)
-                            : isa::Engine::Sync);
+                                 : isa::Engine::Sync);
     }
   }
 
