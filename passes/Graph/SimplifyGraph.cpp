@@ -26,6 +26,8 @@ namespace {
 constexpr int64_t kSmall = 4;
 /// Operations on more joined values than this stay as they are.
 constexpr unsigned kMaxParts = 4;
+/// Operations between a value and the memory its parts are taken from.
+constexpr unsigned kMaxDepth = 32;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
@@ -243,19 +245,22 @@ int64_t dimBeforeReshape(ReshapeOp reshape, int64_t dim) {
 
 /// Part of a value, where taking it costs no more than what uses it: the value is in memory anyway, small against
 /// `elements`, or computed for this use alone from such values.
-bool isPartCheap(Value value, int64_t dim, int64_t elements) {
+bool isPartCheap(Value value, int64_t dim, int64_t elements, unsigned depth = 0) {
   RankedTensorType type = typeOf(value);
   Operation *definition = value.getDefiningOp();
   if (type.getDimSize(dim) == 1 || !definition || type.getNumElements() * kSmall <= elements)
     return true;
   if (auto constant = dyn_cast<ConstantOp>(definition))
     return isa<SplatElementsAttr>(constant.getValue());
+  if (depth > kMaxDepth)
+    return false;
   if (auto reshape = dyn_cast<ReshapeOp>(definition))
     if (int64_t before = dimBeforeReshape(reshape, dim); before >= 0)
-      return isPartCheap(reshape.getOperand(), before, elements);
+      return isPartCheap(reshape.getOperand(), before, elements, depth + 1);
   if (isElementwise(definition))
-    return value.hasOneUse() &&
-           llvm::all_of(definition->getOperands(), [&](Value operand) { return isPartCheap(operand, dim, elements); });
+    return value.hasOneUse() && llvm::all_of(definition->getOperands(), [&](Value operand) {
+             return isPartCheap(operand, dim, elements, depth + 1);
+           });
   Operation *source = viewSource(value).getDefiningOp();
   return !source || isa<ContractOp, AttentionOp, GatherOp, ConcatOp>(source);
 }
