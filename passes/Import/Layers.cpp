@@ -36,8 +36,9 @@ namespace {
 
 constexpr int kMinRepetitions = 3;
 constexpr int kMaxLayers = 16;
-/// Between runs of a layer the device is drained, and its operands are whole buffers: less is not worth it.
-constexpr int kMinSavedNodes = 24;
+/// Between runs of a layer the device is drained, and its operands are whole buffers: for the projections of queries,
+/// keys and values that is not worth it.
+constexpr int kMinRepetitionsOfShort = 4, kShort = 12;
 constexpr size_t kMaxCandidates = 24;
 /// Constants beyond this are operands of the layer, not copied into it.
 constexpr size_t kMaxCopiedBytes = 4096;
@@ -126,11 +127,12 @@ public:
 
   std::optional<Cut> find() const {
     std::optional<Cut> best;
-    int bestSaved = kMinSavedNodes;
+    int bestSaved = 0;
     for (int period : candidates()) {
       Run run = longestRun(period);
       int saved = (run.length / period) * period;
-      if (run.length < (kMinRepetitions - 1) * period || saved <= bestSaved)
+      int repetitions = period < kShort ? kMinRepetitionsOfShort : kMinRepetitions;
+      if (run.length < (repetitions - 1) * period || saved <= bestSaved)
         continue;
       if (std::optional<Cut> found = cut(run.first, run.length + period, period)) {
         bestSaved = (found->count - 1) * period;
