@@ -107,25 +107,36 @@ constexpr int64_t kMaxExtent = int64_t(1) << 62;
 
 Error invalid(std::string message) { return Error(ErrorKind::InvalidInput, std::move(message)); }
 
+using MessageFields = std::vector<const google::protobuf::FieldDescriptor *>;
+
+/// The fields of a message that are messages. A graph has many thousand messages of a few types.
+const MessageFields &messageFields(const google::protobuf::Descriptor *descriptor,
+                                   std::unordered_map<const google::protobuf::Descriptor *, MessageFields> &known) {
+  auto [entry, isNew] = known.try_emplace(descriptor);
+  if (isNew)
+    for (int i = 0; i < descriptor->field_count(); ++i)
+      if (descriptor->field(i)->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE)
+        entry->second.push_back(descriptor->field(i));
+  return entry->second;
+}
+
 /// Whether a message has fields outside the schema; puts the position of the first such message before `path`.
-bool hasUnknownField(const google::protobuf::Message &message, std::string &path) {
+bool hasUnknownField(const google::protobuf::Message &message, std::string &path,
+                     std::unordered_map<const google::protobuf::Descriptor *, MessageFields> &known) {
   const google::protobuf::Reflection *reflection = message.GetReflection();
   if (!reflection->GetUnknownFields(message).empty())
     return true;
-  std::vector<const google::protobuf::FieldDescriptor *> fields;
-  reflection->ListFields(message, &fields);
-  for (const google::protobuf::FieldDescriptor *field : fields) {
-    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE)
-      continue;
+  for (const google::protobuf::FieldDescriptor *field : messageFields(message.GetDescriptor(), known)) {
     if (!field->is_repeated()) {
-      if (hasUnknownField(reflection->GetMessage(message, field), path)) {
+      if (reflection->HasField(message, field) &&
+          hasUnknownField(reflection->GetMessage(message, field), path, known)) {
         path = cat(".", field->name(), path);
         return true;
       }
       continue;
     }
     for (int i = 0; i < reflection->FieldSize(message, field); ++i)
-      if (hasUnknownField(reflection->GetRepeatedMessage(message, field, i), path)) {
+      if (hasUnknownField(reflection->GetRepeatedMessage(message, field, i), path, known)) {
         path = cat(".", field->name(), "[", i, "]", path);
         return true;
       }
@@ -208,7 +219,8 @@ private:
     if (graph_.version() != kGraphVersion)
       return Error(ErrorKind::UnsupportedVersion,
                    cat("expected graph version ", kGraphVersion, " but got ", graph_.version()));
-    if (std::string path; hasUnknownField(graph_, path))
+    std::unordered_map<const google::protobuf::Descriptor *, MessageFields> fields;
+    if (std::string path; hasUnknownField(graph_, path, fields))
       return Error(ErrorKind::UnsupportedVersion, cat("expected only fields of graph version ", kGraphVersion,
                                                       " but found another in ", path.empty() ? "graph" : path));
     std::string_view kind = graph_.kind();
