@@ -210,16 +210,20 @@ Shape oneDimension(NodeImporter &b, Value x, unsigned i) {
   return b.rank(x) == 0 ? Shape() : Shape{dim};
 }
 
-/// dtype= (or half_to_float) is in the recorded result type.
-void softmaxOf(NodeImporter &b) {
-  if (refusedAsInteger(b))
+/// dtype= (or half_to_float) is in the recorded result type. Only dtype= makes floats of integers.
+template <bool takesDtype> bool refusedBySoftmax(NodeImporter &b) {
+  return (!takesDtype || b.isNone(2)) && refusedAsInteger(b);
+}
+
+template <bool takesDtype> void softmaxOf(NodeImporter &b) {
+  if (refusedBySoftmax<takesDtype>(b))
     return;
   Value x = b.castTo(b.tensor(0), b.f32());
   b.result(softmax(b, x, oneDimension(b, x, 1)));
 }
 
-void logSoftmaxOf(NodeImporter &b) {
-  if (refusedAsInteger(b))
+template <bool takesDtype> void logSoftmaxOf(NodeImporter &b) {
+  if (refusedBySoftmax<takesDtype>(b))
     return;
   Value x = b.castTo(b.tensor(0), b.f32());
   b.result(logSoftmax(b, x, oneDimension(b, x, 1)));
@@ -291,10 +295,10 @@ constexpr Registration kImporters[] = {
     {"aten.trace.default", "T", trace},
     {"aten.cumsum.default", "TId", scan<ReduceKind::Sum>},
     {"aten.cumprod.default", "TId", scan<ReduceKind::Prod>},
-    {"aten._softmax.default", "TIB", softmaxOf},
-    {"aten.softmax.int", "TId", softmaxOf},
-    {"aten._log_softmax.default", "TIB", logSoftmaxOf},
-    {"aten.log_softmax.int", "TId", logSoftmaxOf},
+    {"aten._softmax.default", "TIB", softmaxOf<false>},
+    {"aten.softmax.int", "TId", softmaxOf<true>},
+    {"aten._log_softmax.default", "TIB", logSoftmaxOf<false>},
+    {"aten.log_softmax.int", "TId", logSoftmaxOf<true>},
     {"aten._safe_softmax.default", "TId", safeSoftmax},
 };
 

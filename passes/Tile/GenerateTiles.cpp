@@ -167,6 +167,9 @@ private:
   /// What is only joined with other values may be computed where the result of the concatenation lies.
   void findParts() {
     for (KernelOp kernel : kernels) {
+      // Of what nobody needs nothing is stored.
+      if (kernel.getNumResults() == 0)
+        continue;
       auto concat = dyn_cast<ConcatOp>(operationsOf(kernel).back());
       Value result = kernel.getResult(0);
       if (!concat || isLate(result) || overwritten.contains(result) || becomes.contains(result))

@@ -279,6 +279,19 @@ func.func @movement(%x: tensor<4x8xf32>, %y: tensor<2x8xf32>) -> (tensor<6x8xf32
 
 // -----
 
+// A kernel may store nothing.
+// CHECK-LABEL: func.func @nothing_stored
+// CHECK: return
+func.func @nothing_stored() -> tensor<1xf32> {
+  %a = neuron.constant dense<0.0> : tensor<1xf32>
+  %b = neuron.constant dense<0.0> : tensor<1xf32>
+  %unused = neuron.binary <div> %a, %b : tensor<1xf32>, tensor<1xf32> -> tensor<1xf32>
+  %used = neuron.binary <div> %b, %a : tensor<1xf32>, tensor<1xf32> -> tensor<1xf32>
+  return %used : tensor<1xf32>
+}
+
+// -----
+
 // What is computed only to be joined is stored where the whole lies; the rest is moved there.
 // CHECK-LABEL: func.func @joined
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<32xf32
