@@ -31,6 +31,13 @@ constexpr unsigned kMaxDepth = 32;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
+/// The result of an elementwise operation on operands of another shape.
+Value computeAs(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> shape, IRMapping mapping = {}) {
+  Value result = rewriter.clone(*op, mapping)->getResult(0);
+  result.setType(typeOf(result).clone(shape));
+  return result;
+}
+
 //===--------------------------------------------------------------------------------------------------------------===//
 // Broadcasts
 //===--------------------------------------------------------------------------------------------------------------===//
@@ -67,9 +74,7 @@ struct SinkBroadcast : RewritePattern {
           small[d] = size;
     if (type.getShape() == ArrayRef<int64_t>(small))
       return failure();
-    Operation *computed = rewriter.clone(*op);
-    computed->getResult(0).setType(type.clone(small));
-    rewriter.replaceOpWithNewOp<BroadcastOp>(op, type, computed->getResult(0));
+    rewriter.replaceOpWithNewOp<BroadcastOp>(op, type, computeAs(rewriter, op, small));
     return success();
   }
 };
@@ -294,9 +299,7 @@ Value partOf(PatternRewriter &rewriter, Value value, Part part) {
     IRMapping mapping;
     for (Value operand : definition->getOperands())
       mapping.map(operand, partOf(rewriter, operand, part));
-    Operation *computed = rewriter.clone(*definition, mapping);
-    computed->getResult(0).setType(partType);
-    return computed->getResult(0);
+    return computeAs(rewriter, definition, shape, mapping);
   }
   SmallVector<int64_t> starts(shape.size(), 0), steps(shape.size(), 1);
   starts[part.dim] = part.start;
@@ -334,9 +337,7 @@ struct SinkConcat : RewritePattern {
         mapping.map(operand, operand == concat.getResult() ? joined : partOf(rewriter, operand, part));
       SmallVector<int64_t> shape(type.getShape());
       shape[dim] = part.size;
-      Operation *computed = rewriter.clone(*op, mapping);
-      computed->getResult(0).setType(type.clone(shape));
-      parts.push_back(computed->getResult(0));
+      parts.push_back(computeAs(rewriter, op, shape, mapping));
     }
     rewriter.replaceOpWithNewOp<ConcatOp>(op, type, parts, dim);
     return success();

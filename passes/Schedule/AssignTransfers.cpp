@@ -31,9 +31,8 @@ public:
       runBlock(body);
       freeSyncEngine(body);
       kernel.walk([&](Operation *op) {
-        if (nisa::isInstruction(op) && nisa::isTransfer(op))
-          if (Value target = nisa::getSlotBuffers(op).front().buffer; nisa::getSpace(target) == MemorySpace::Hbm)
-            written.insert(target);
+        if (isStore(op))
+          written.insert(nisa::getSlotBuffers(op).front().buffer);
       });
     }
   }
@@ -61,7 +60,7 @@ private:
       return;
     auto usesScalar = [](Operation *op) { return nisa::getEngine(op) == isa::Engine::Scalar; };
     auto move = [&](Operation *op) {
-      if (nisa::isInstruction(op) && nisa::isTransfer(op) && nisa::getEngine(op) == isa::Engine::Sync)
+      if (nisa::getEngine(op) == isa::Engine::Sync)
         nisa::setEngine(op, isa::Engine::Scalar);
     };
     for (Operation &op : body) {
@@ -70,8 +69,7 @@ private:
       if (isa<nisa::LoopOp>(op) && anyInstruction(op, isStore))
         continue;
       op.walk([&](Operation *inner) {
-        if (nisa::isInstruction(inner) && nisa::isTransfer(inner) && !isStore(inner) &&
-            written.contains(nisa::getSlotBuffers(inner)[1].buffer))
+        if (nisa::isTransfer(inner) && !isStore(inner) && written.contains(nisa::getSlotBuffers(inner)[1].buffer))
           move(inner);
       });
     }
@@ -79,7 +77,7 @@ private:
       if (isa<nisa::LoopOp>(op) ||
           anyInstruction(op, [&](Operation *inner) { return usesScalar(inner) && !nisa::isTransfer(inner); }))
         break;
-      if (nisa::isInstruction(&op) && isStore(&op))
+      if (isStore(&op))
         move(&op);
     }
   }

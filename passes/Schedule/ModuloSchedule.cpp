@@ -64,13 +64,16 @@ int64_t leastInterval(const LoopBody &body) {
   return std::max(transfers, *std::max_element(load.begin(), load.end()));
 }
 
-/// How long after the start of `from` its dependent `to` may start. Loads run ahead, their time is hidden; an engine
-/// executes in order and sees its own results.
+/// Whether `to` waits for the result of `from`: an engine executes in order and sees its own results.
+bool isWaitedFor(const BodyInstruction &from, const BodyInstruction &to) {
+  return from.stream != to.stream || from.transfer > 0 || to.transfer > 0;
+}
+
+/// How long after the start of `from` its dependent `to` may start. Loads run ahead, their time is hidden.
 int64_t visibleDelay(const BodyInstruction &from, const BodyInstruction &to) {
   if (from.load)
     return 0;
-  bool ordered = from.stream == to.stream && from.transfer == 0 && to.transfer == 0;
-  return ordered ? from.occupancy : from.latency;
+  return isWaitedFor(from, to) ? from.latency : from.occupancy;
 }
 
 std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, int64_t interval, int64_t maxStages) {
@@ -116,12 +119,6 @@ std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, int64_t
   return result;
 }
 
-/// False where an engine's own order is enough.
-bool isWaitedFor(const LoopBody &body, const BodyDependence &dependence) {
-  const BodyInstruction &from = body.instructions[dependence.from], &to = body.instructions[dependence.to];
-  return from.stream != to.stream || from.transfer > 0 || to.transfer > 0;
-}
-
 } // namespace
 
 int64_t mlir::neuron::simulatePeriod(const LoopBody &body, const std::vector<PipelinedOrder::Entry> &order) {
@@ -141,7 +138,8 @@ int64_t mlir::neuron::simulatePeriod(const LoopBody &body, const std::vector<Pip
       const BodyInstruction &instruction = body.instructions[entry.index];
       int64_t start = engineFree[instruction.stream];
       for (const BodyDependence &dependence : into[entry.index])
-        if (int64_t other = own - dependence.distance; other >= 0 && isWaitedFor(body, dependence))
+        if (int64_t other = own - dependence.distance;
+            other >= 0 && isWaitedFor(body.instructions[dependence.from], instruction))
           start = std::max(start, done[dependence.from][other]);
       engineFree[instruction.stream] = start + instruction.occupancy;
       int64_t end = start + instruction.latency;

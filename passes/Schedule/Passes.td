@@ -16,7 +16,8 @@ def AssignTransfersPass : Pass<"neuron-schedule-assign-transfers", "::mlir::Modu
     transfers, else to GpSimd when it has no work in that loop, else to the less busy of GpSimd and the scalar engine. Outside of
     loops, loads of what earlier kernels computed, and stores, wait for all that is before them; the scalar engine triggers
     those before its first and behind its last instruction in the kernel, so that the sync engine goes on to the next
-    kernel's weights. Each transfer gets a queue of its own as long as there are queues, since a queue's latency is hidden by other queues.
+    kernel's weights. Each transfer gets a queue of its own as long as there are queues, since a queue's latency is hidden by
+    other queues.
 
     Requires: the contract of the select phase. Guarantees: the limit dma_copy_c2. Fails when: nothing.
 

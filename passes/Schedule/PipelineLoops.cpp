@@ -151,19 +151,20 @@ public:
         if (isa<nisa::AllocOp>(op))
           op.moveBefore(loop);
     const int64_t last = found.stages - 1, trips = loop.getTrips();
-    if (trips < int64_t(copies.size()) + last) {
-      // Too few iterations for a loop: all steps are written out.
-      for (int64_t step = 0; step < trips + last; ++step)
+    // Step s runs stage t of iteration s - t, as far as there is one.
+    auto writeOut = [&](int64_t from, int64_t to) {
+      for (int64_t step = from; step < to; ++step)
         for (const PipelinedOrder::Entry &entry : found.order)
           if (int64_t iteration = step - entry.stage; iteration >= 0 && iteration < trips)
             instantiate(entry.index, iteration, Value());
+    };
+    // Too few iterations for a loop.
+    if (trips < int64_t(copies.size()) + last) {
+      writeOut(0, trips + last);
       loop.erase();
       return;
     }
-    for (int64_t start = 0; start < last; ++start)
-      for (const PipelinedOrder::Entry &entry : found.order)
-        if (entry.stage <= start)
-          instantiate(entry.index, start - entry.stage, Value());
+    writeOut(0, last);
     OperationState state(loop.getLoc(), nisa::LoopOp::getOperationName());
     state.addAttribute("trips", builder.getI64IntegerAttr(trips - last));
     for (size_t copy = 0; copy < copies.size(); ++copy)
@@ -178,10 +179,7 @@ public:
         instantiate(entry.index, int64_t(number) + last - entry.stage, counter, last - entry.stage);
     }
     builder.setInsertionPointAfter(target);
-    for (int64_t end = 0; end < last; ++end)
-      for (const PipelinedOrder::Entry &entry : found.order)
-        if (entry.stage > end)
-          instantiate(entry.index, trips + end - entry.stage, Value());
+    writeOut(trips, trips + last);
     loop.erase();
   }
 

@@ -21,7 +21,7 @@ struct HbmTensor {
 /// dst = src, dimension by dimension (equal sizes), as few HBM to HBM transfers as possible.
 void emitCopy(OpBuilder &builder, Location loc, const HbmTensor &source, const HbmTensor &destination);
 
-/// result = operands joined along the dimension.
+/// result = operands joined along the dimension. Those without a buffer lie in the result already.
 void emitConcat(OpBuilder &builder, ConcatOp op, ArrayRef<HbmTensor> operands, const HbmTensor &result);
 
 /// Writes source at its place in `result`, which already holds the destination.

@@ -242,7 +242,8 @@ def _run_compiler(lowered: Lowered, options: BackendOptions):
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
             raise type(error)(
-                error.errno, f"expected a folder that can be written in option 'compiler_workdir' but got {error.strerror}",
+                error.errno,
+                f"expected a folder that can be written in option 'compiler_workdir' but got {error.strerror}",
                 folder,
             ) from error
         _write(folder, "graph.pb", lowered.graph.SerializeToString(deterministic=True))
