@@ -9,6 +9,7 @@ import os
 import signal
 
 import pytest
+from big_graph import BIG_GRAPH
 
 pytestmark = pytest.mark.real
 
@@ -105,30 +106,20 @@ def test_process_interrupted_in_a_wait_ends_at_once(run_python):
     assert process.stderr.rstrip().endswith("KeyboardInterrupt")
 
 
-# A graph that keeps the compiler busy for seconds, without Dynamo, which would take minutes to trace it.
-BIG_GRAPH = """
+COMPILING = (
+    BIG_GRAPH
+    + """
 import os, signal, sys, threading
-import torch
 from torch_neuronx import _cache, _compilation, _environment
-from torch_neuronx._graph.builder import GraphBuilder
-
-def big_graph(nodes):
-    builder = GraphBuilder("big", "inference")
-    shape = (torch.float32, [128, 64], [64, 1])
-    value = builder.add_tensor_input("x", *shape)
-    for number in range(nodes):
-        op = ("aten.sin.default", "aten.neg.default", "aten.tanh.default")[number % 3]
-        (value,) = builder.add_node(op, [value], [shape])
-    builder.add_output(value, *shape)
-    return builder.graph
 
 def compile_small():
     x = torch.arange(6.0)
     torch.testing.assert_close(torch.exp(x.to("neuron")).cpu(), torch.exp(x))
 """
+)
 
 INTERRUPTED_COMPILATION = (
-    BIG_GRAPH
+    COMPILING
     + """
 graph = big_graph(60000)
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -163,14 +154,14 @@ KILLED = {
 @pytest.mark.parametrize("moment", KILLED)
 def test_killed_process_leaves_a_usable_cache(run_python, tmp_path, moment):
     cache = tmp_path / "cache"
-    process = run_python(BIG_GRAPH + KILLED[moment], check=False, TORCH_NEURONX_NEFF_CACHE_DIR=str(cache))
+    process = run_python(COMPILING + KILLED[moment], check=False, TORCH_NEURONX_NEFF_CACHE_DIR=str(cache))
     assert process.returncode == -signal.SIGKILL
     abandoned = [path for path in cache.glob("*/.*")]
     assert bool(abandoned) == (moment != "compiling")
     for path in abandoned:
         # An hour ago, as far as the next process can see.
         os.utime(path, (path.stat().st_mtime - 7200,) * 2)
-    use = BIG_GRAPH + 'compile_small()\nprint(_cache.statistics["disk_hits"], _cache.statistics["damaged"])\n'
+    use = COMPILING + 'compile_small()\nprint(_cache.statistics["disk_hits"], _cache.statistics["damaged"])\n'
     first = run_python(use, TORCH_NEURONX_NEFF_CACHE_DIR=str(cache))
     second = run_python(use, TORCH_NEURONX_NEFF_CACHE_DIR=str(cache))
     assert (first.stdout.split(), second.stdout.split()) == (["0", "0"], ["1", "0"])

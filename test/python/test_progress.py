@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import pytest
+from big_graph import BIG_GRAPH
 
 pytestmark = pytest.mark.real
 
 # Compilations with standard error on a terminal, whose text is kept. Sizes grow until one takes long enough.
-ON_A_TERMINAL = r"""
+ON_A_TERMINAL = (
+    BIG_GRAPH
+    + r"""
 import functools, os, pty, re, signal, threading, time
-import torch
 from torch_neuronx import _compilation, _environment
-from torch_neuronx._graph.builder import GraphBuilder
 
 os.environ["TORCH_NEURONX_DISABLE_NEFF_CACHE"] = "1"
 os.environ["TERM"] = "xterm"
@@ -24,16 +25,7 @@ pipe = os.pipe()
 ERASE = "\r\x1b[K"
 
 
-@functools.cache
-def graph(nodes):
-    builder = GraphBuilder("big", "inference")
-    shape = (torch.float32, [128, 64], [64, 1])
-    value = builder.add_tensor_input("x", *shape)
-    for number in range(nodes):
-        op = ("aten.sin.default", "aten.neg.default", "aten.tanh.default")[number % 3]
-        (value,) = builder.add_node(op, [value], [shape])
-    builder.add_output(value, *shape)
-    return builder.graph
+graph = functools.cache(big_graph)
 
 
 def compile(nodes):
@@ -99,6 +91,7 @@ text = shown(interrupted, terminal, standard_error, interrupt=True)
 assert "neuron compiles: " in text and text.endswith(ERASE), text
 print("erased")
 """
+)
 
 
 def test_long_compilation_shows_a_line(run_python):
