@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from measure import Row, interleaved, progress, seconds
 from torch_neuronx import _compilation
-from torch_neuronx._graph.builder import GraphBuilder, Value
+from torch_neuronx._graph.builder import graph_builder
 
 SMALL, LARGE = 625, 5000
 TILE = (torch.float32, [128, 64], [64, 1])
@@ -23,33 +24,33 @@ class Graph:
     """A graph of calls on [128, 64] tensors, made without Dynamo, which takes longer than the compiler."""
 
     def __init__(self) -> None:
-        self.builder = GraphBuilder("operators", "inference")
+        self.builder = graph_builder("operators", "inference")
         self.x = self.builder.add_tensor_input("x", *TILE)
         self.calls = 0
 
-    def call(self, op: str, *arguments, result=TILE) -> Value:
+    def call(self, op: str, *arguments, result=TILE) -> Any:
         self.calls += 1
         return self.builder.add_node(op, arguments, [result])[0]
 
-    def unary(self, value: Value) -> Value:
+    def unary(self, value: Any) -> Any:
         ops = ("aten.sin.default", "aten.neg.default", "aten.tanh.default")
         return self.call(ops[self.calls % len(ops)], value)
 
-    def scaled(self) -> Value:
+    def scaled(self) -> Any:
         return self.call("aten.mul.Scalar", self.x, self.calls + 0.5)
 
-    def sum(self, left: Value, right: Value) -> Value:
+    def sum(self, left: Any, right: Any) -> Any:
         return self.call("aten.add.Tensor", left, right, 1)
 
 
-def chain(graph: Graph, size: int) -> list[Value]:
+def chain(graph: Graph, size: int) -> list[Any]:
     value = graph.x
     while graph.calls < size:
         value = graph.unary(value)
     return [value]
 
 
-def tree(graph: Graph, size: int) -> list[Value]:
+def tree(graph: Graph, size: int) -> list[Any]:
     values = [graph.scaled() for _ in range(size // 2)]
     while len(values) > 1:
         rest = values[len(values) // 2 * 2 :]
@@ -57,14 +58,14 @@ def tree(graph: Graph, size: int) -> list[Value]:
     return values
 
 
-def running_sum(graph: Graph, size: int) -> list[Value]:
+def running_sum(graph: Graph, size: int) -> list[Any]:
     total = graph.x
     while graph.calls < size:
         total = graph.sum(total, graph.scaled())
     return [total]
 
 
-def nested_residuals(graph: Graph, size: int) -> list[Value]:
+def nested_residuals(graph: Graph, size: int) -> list[Any]:
     value, kept = graph.x, []
     while graph.calls < size // 2:
         value = graph.unary(value)
@@ -74,7 +75,7 @@ def nested_residuals(graph: Graph, size: int) -> list[Value]:
     return [value]
 
 
-def centred_rows(graph: Graph, size: int) -> list[Value]:
+def centred_rows(graph: Graph, size: int) -> list[Any]:
     value = graph.x
     while graph.calls < size:
         mean = graph.call("aten.mean.dim", value, [1], True, None, result=COLUMN)
@@ -82,19 +83,19 @@ def centred_rows(graph: Graph, size: int) -> list[Value]:
     return [value]
 
 
-def many_results(graph: Graph, size: int) -> list[Value]:
+def many_results(graph: Graph, size: int) -> list[Any]:
     return [graph.scaled() for _ in range(size)]
 
 
 SHAPES = (chain, tree, running_sum, nested_residuals, centred_rows, many_results)
 
 
-def compile_seconds(make: Callable[[Graph, int], list[Value]], size: int) -> float:
+def compile_seconds(make: Callable[[Graph, int], list[Any]], size: int) -> float:
     """GraphDef in, NEFF out."""
     graph = Graph()
     for value in make(graph, size):
         graph.builder.add_output(value, *TILE)
-    content = graph.builder.graph.SerializeToString()
+    content = graph.builder.serialise()
     options = json.dumps({"target": "trn2", "container": "memory"})
     started = time.perf_counter()
     _compilation.compiler().compile(content, options)

@@ -1,7 +1,8 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// torch_neuronx._compiler: bytes and text in, bytes and text out. Exceptions exist only here.
+// torch_neuronx._compiler: bytes and text in, bytes and text out; and the builder of those bytes. Exceptions exist only
+// here.
 
 #include <exception>
 
@@ -9,6 +10,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "GraphBuilder.h"
 #include "neuron/Compiler/Compiler.h"
 #include "neuron/Support/Interrupt.h"
 
@@ -175,4 +177,5 @@ PYBIND11_MODULE(_compiler, m) {
         "Compile MLIR text at the entry of option compile_from.");
   m.def("supported_overloads", &overloads, "What the importer knows, sorted by name.");
   m.def("version", &compilerVersion, "Part of every cache key.");
+  bindGraphBuilder(m);
 }

@@ -72,10 +72,11 @@ py::tuple integerTuple(c10::IntArrayRef values) {
   return result;
 }
 
-/// (dtype, sizes, strides in elements) of a strided tensor, or None where a size is symbolic. Lowering asks for those
-/// of every node of a graph, and attribute by attribute Python takes several times as long.
+/// (dtype, sizes, strides in elements) of a strided tensor, or None where a size is symbolic and for anything else.
+/// Lowering asks for those of every node of a graph, and attribute by attribute Python takes several times as long.
 py::object tensorType(py::handle object) {
-  TORCH_CHECK_TYPE(THPVariable_Check(object.ptr()), "expected a tensor");
+  if (!THPVariable_Check(object.ptr()))
+    return py::none();
   const at::Tensor &tensor = THPVariable_Unpack(object.ptr());
   if (tensor.layout() != at::kStrided || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
     return py::none();

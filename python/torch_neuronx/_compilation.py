@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from . import _cache, _environment
-from ._graph.builder import content_hash
+from ._graph.builder import content_hash, parse
 
 _lock = threading.Lock()
 _memory: dict[str, _cache.Entry] = {}
@@ -118,29 +118,29 @@ def _key_of(graph_hash: bytes, parts: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def cache_key(graph, options: dict[str, Any]) -> str:
+def cache_key(graph: bytes, options: dict[str, Any]) -> str:
     return _key_of(content_hash(graph), _key_parts(options))
 
 
-def _explanation(graph, key: str, graph_hash: bytes, parts: dict[str, Any], metadata: dict) -> bytes:
+def _explanation(graph: bytes, key: str, graph_hash: bytes, parts: dict[str, Any], metadata: dict) -> bytes:
     """What neuron-compile --explain-cache compares, beside the graph. Constants by hash, since the graph that is kept
     may be without their content; the machine model for information, since it is part of the compiler."""
     record = {
         "key": key,
         "graph": graph_hash.hex(),
-        "constants": [hashlib.sha256(constant.data).hexdigest() for constant in graph.constants],
+        "constants": [hashlib.sha256(data).hexdigest() for data in compiler().graph_content(graph)[1]],
         "machine_model": metadata.get("machine_model", ""),
         **parts,
     }
     return json.dumps(record, sort_keys=True, indent=1).encode() + b"\n"
 
 
-def explanation(graph, options: dict[str, Any], entry: _cache.Entry) -> bytes:
+def explanation(graph: bytes, options: dict[str, Any], entry: _cache.Entry) -> bytes:
     return _explanation(graph, entry.key, content_hash(graph), _key_parts(options), entry.metadata)
 
 
-def compile_graph(graph, options: dict[str, Any], modules: list[str] | None = None) -> _cache.Entry:
-    """The program of a graph. `modules`: path of the module of each node. Raises the compiler's exceptions."""
+def compile_graph(graph: bytes, options: dict[str, Any], modules: list[str] | None = None) -> _cache.Entry:
+    """The program of a serialized graph. `modules`: path of the module of each node. Raises the compiler's exceptions."""
     graph_hash, parts = content_hash(graph), _key_parts(options)
     key = _key_of(graph_hash, parts)
     # Files of the compiler's phases only come from a compilation.
@@ -151,11 +151,10 @@ def compile_graph(graph, options: dict[str, Any], modules: list[str] | None = No
         _cache.statistics["memory_hits"] += 1
         return entry
     entry = None if fresh else _cache.load(key)
-    serialised = graph.SerializeToString(deterministic=True)
-    text = _graph_text(graph, serialised)
+    text = _without_large_constants(graph)
     if entry is None:
         _cache.statistics["misses"] += 1
-        result = compiler().compile(serialised, json.dumps(options, sort_keys=True))
+        result = compiler().compile(graph, json.dumps(options, sort_keys=True))
         entry = _cache.store(
             key,
             bytes(result.neff),
@@ -169,15 +168,14 @@ def compile_graph(graph, options: dict[str, Any], modules: list[str] | None = No
     return entry
 
 
-def _graph_text(graph, serialised: bytes) -> bytes:
-    if len(serialised) > _MAX_GRAPH_BYTES and graph.constants:
-        reduced = type(graph)()
-        reduced.CopyFrom(graph)
-        for constant in reduced.constants:
-            if len(constant.data) > 1024:
-                constant.ClearField("data")
-        return reduced.SerializeToString(deterministic=True)
-    return serialised
+def _without_large_constants(graph: bytes) -> bytes:
+    if len(graph) <= _MAX_GRAPH_BYTES:
+        return graph
+    message = parse(graph)
+    for constant in message.constants:
+        if len(constant.data) > 1024:
+            constant.ClearField("data")
+    return message.SerializeToString(deterministic=True)
 
 
 def graph_of(key: str) -> tuple[bytes, list[str]] | None:
@@ -224,17 +222,19 @@ def clear_memory() -> None:
         _graphs.clear()
 
 
-def _preserve(graph, entry: _cache.Entry, explain: Callable[[], bytes]) -> None:
+def _preserve(graph: bytes, entry: _cache.Entry, explain: Callable[[], bytes]) -> None:
     directory = _environment.debug_directory()
     if directory is None:
         return
     rank = os.environ.get("RANK", "0")
-    stem = f"{graph.name or 'graph'}_{time.time_ns()}"
     from google.protobuf import text_format
 
+    message = parse(graph)
+    stem = f"{message.name or 'graph'}_{time.time_ns()}"
+
     for folder, name, content in (
-        ("graph_def", stem + ".graphdef", graph.SerializeToString(deterministic=True)),
-        ("graph_def", stem + ".graphdef.txt", text_format.MessageToString(graph).encode()),
+        ("graph_def", stem + ".graphdef", graph),
+        ("graph_def", stem + ".graphdef.txt", text_format.MessageToString(message).encode()),
         ("graph_def", stem + ".key.json", explain()),
         ("neff", stem + ".neff", entry.neff),
     ):

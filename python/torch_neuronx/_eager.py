@@ -55,13 +55,13 @@ def compile_call(**request):
 
 def _compile_call(op: str, inputs, arguments, results, outputs):
     from . import _C, _compilation
-    from ._graph.builder import GraphBuilder, UnsupportedGraph
+    from ._graph.builder import UnsupportedGraph, add_conversion, graph_builder
 
     for kind, dtype, *_ in inputs:
         if kind == "tensor" and (dtype is torch.float64 or dtype.is_complex):
             return f"the device has no {str(dtype).removeprefix('torch.')}"
     try:
-        builder = GraphBuilder(op, "eager")
+        builder = graph_builder(op, "eager")
         values: list[Any] = []
         for position, (kind, dtype, sizes, strides, wrapped) in enumerate(inputs):
             if kind == "tensor":
@@ -76,7 +76,7 @@ def _compile_call(op: str, inputs, arguments, results, outputs):
             value = produced[result]
             node_dtype, sizes, _ = results[result]
             if node_dtype != dtype:
-                value = builder.add_conversion(value, dtype, sizes, strides)
+                value = add_conversion(builder, value, dtype, sizes, strides)
             builder.add_output(value, dtype, sizes, strides, mutates)
     except UnsupportedGraph as error:
         return str(error)
@@ -84,7 +84,7 @@ def _compile_call(op: str, inputs, arguments, results, outputs):
     options = _environment.compile_options()
     options["container"] = "memory"
     try:
-        entry = _compilation.compile_graph(builder.graph, options)
+        entry = _compilation.compile_graph(builder.serialise(), options)
     except Exception as error:
         if _compilation.is_unsupported(error):
             # The operator is named where the reason is shown.

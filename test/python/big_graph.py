@@ -6,15 +6,15 @@
 #: Without Dynamo, which would take minutes to trace it.
 BIG_GRAPH = """
 import torch
-from torch_neuronx._graph.builder import GraphBuilder
+from torch_neuronx._graph.builder import graph_builder
 
 def big_graph(nodes):
-    builder = GraphBuilder("big", "inference")
+    builder = graph_builder("big", "inference")
     shape = (torch.float32, [128, 64], [64, 1])
     value = builder.add_tensor_input("x", *shape)
     for number in range(nodes):
         op = ("aten.sin.default", "aten.neg.default", "aten.tanh.default")[number % 3]
         (value,) = builder.add_node(op, [value], [shape])
     builder.add_output(value, *shape)
-    return builder.graph
+    return builder.serialise()
 """

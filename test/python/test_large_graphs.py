@@ -11,7 +11,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch_neuronx import _C, _compilation, _environment
-from torch_neuronx._graph.builder import GraphBuilder
+from torch_neuronx._graph.builder import graph_builder
 
 pytestmark = pytest.mark.real
 
@@ -22,7 +22,7 @@ class Recording:
     """Appends calls to a graph and computes them on the CPU at the same time."""
 
     def __init__(self, x: torch.Tensor):
-        self.builder = GraphBuilder("large", "inference")
+        self.builder = graph_builder("large", "inference")
         self.x = (self.builder.add_tensor_input("x", *TYPE), x)
 
     def call(self, op: str, *arguments):
@@ -78,8 +78,8 @@ def test_values(make, size):
     results = make(graph, size)
     for value, _ in results:
         graph.builder.add_output(value, *TYPE)
-    assert len(graph.builder.graph.nodes) >= size - 1
-    entry = _compilation.compile_graph(graph.builder.graph, _environment.compile_options())
+    assert graph.builder.node_count >= size - 1
+    entry = _compilation.compile_graph(graph.builder.serialise(), _environment.compile_options())
     specification = {"dtype": TYPE[0], "sizes": TYPE[1], "strides": TYPE[2], "on_host": False}
     launch = _C.CompiledGraph(
         program=_compilation.program_of(entry, "large", "neff:large"),

@@ -15,6 +15,7 @@ import torch
 from torch.fx import GraphModule
 
 from .. import _compilation, _environment, _loading, _warnings
+from .._graph.builder import parse
 from . import metrics
 from .errors import REMEDY, NeuronCompileError, NeuronUnsupportedError
 from .lowering import Lowered, has_symbols, lower, symbol_values
@@ -185,7 +186,7 @@ def _compile_concrete(gm: GraphModule, kind: str, options: BackendOptions, symbo
             "name": name,
             "kind": kind,
             "has_collectives": False,
-            "nodes": len(lowered.graph.nodes),
+            "nodes": lowered.graph.node_count,
             "kernels": entry.metadata.get("kernels") if entry else 0,
             "neff_hash": entry.key if entry else None,
             "neff_path": entry.path if entry else None,
@@ -234,6 +235,7 @@ def _check_placement(lowered: Lowered) -> None:
 
 def _run_compiler(lowered: Lowered, options: BackendOptions):
     compile_options = _environment.compile_options()
+    graph = lowered.graph.serialise()
     folder = None
     if options.workdir is not None:
         folder = os.path.join(options.workdir, lowered.graph.name)
@@ -246,13 +248,13 @@ def _run_compiler(lowered: Lowered, options: BackendOptions):
                 f"expected a folder that can be written in option 'compiler_workdir' but got {error.strerror}",
                 folder,
             ) from error
-        _write(folder, "graph.pb", lowered.graph.SerializeToString(deterministic=True))
+        _write(folder, "graph.pb", graph)
     compile_options["model_name"] = options.model_name
     try:
-        entry = _compilation.compile_graph(lowered.graph, compile_options, lowered.modules)
+        entry = _compilation.compile_graph(graph, compile_options, lowered.modules)
         if folder is not None:
             _write(folder, "graph.neff", entry.neff)
-            _write(folder, "key.json", _compilation.explanation(lowered.graph, compile_options, entry))
+            _write(folder, "key.json", _compilation.explanation(graph, compile_options, entry))
         return entry
     except Exception as error:
         if not _compilation.is_compile_error(error):
@@ -261,8 +263,7 @@ def _run_compiler(lowered: Lowered, options: BackendOptions):
         node = getattr(error, "node", None)
         frames = [tuple(frame) for frame in getattr(error, "frames", None) or ()]
         # The graph knows the whole Python stack, the compiler's locations only files and lines.
-        if node in lowered.node_names:
-            frames = _frames_of_node(lowered.graph, lowered.node_names.index(node)) or frames
+        frames = _frames_of_node(graph, node) or frames
         raise kind(
             getattr(error, "message", None) or str(error),
             code=getattr(error, "code", "") or "",
@@ -278,8 +279,10 @@ def _write(folder: str, name: str, content: bytes) -> None:
         file.write(content)
 
 
-def _frames_of_node(graph: Any, node: int) -> list[tuple[str, int, str, str]]:
+def _frames_of_node(serialised: bytes, name: str | None) -> list[tuple[str, int, str, str]]:
+    graph = parse(serialised)
+    position = next((position for position, node in enumerate(graph.nodes) if node.name == name), None)
     for location in graph.locations:
-        if node in location.nodes:
+        if position in location.nodes:
             return [(frame.file, frame.line, frame.function, frame.text) for frame in location.frames]
     return []

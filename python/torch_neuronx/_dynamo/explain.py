@@ -60,9 +60,7 @@ def explain_fusion(function: Callable, *args: Any, **kwargs: Any) -> FusionRepor
         lowered = lower(gm, f"graph{len(reports)}", "inference")
         if lowered.computed:
             options = {**_environment.compile_options(), "explain_fusion": True}
-            result = _compilation.compiler().compile(
-                lowered.graph.SerializeToString(deterministic=True), json.dumps(options, sort_keys=True)
-            )
+            result = _compilation.compiler().compile(lowered.graph.serialise(), json.dumps(options, sort_keys=True))
             kernels = json.loads(result.metadata_json).get("kernels") or 0
             reports.append(GraphReport(lowered.graph.name, int(kernels), list(result.fusion_report)))
         else:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import GraphModule, Node
 
-from .._graph.builder import GraphBuilder, UnsupportedGraph, Value
+from .._graph.builder import UnsupportedGraph, add_constant, add_conversion, graph_builder
 from .errors import Frame, NeuronUnsupportedError
 from .host_numbers import HostNumbers
 
@@ -88,7 +88,6 @@ class Lowered:
     outputs: list[OutputSpec] = field(default_factory=list)
     computed: int = 0
     results: list[ResultSpec] = field(default_factory=list)
-    node_names: list[str] = field(default_factory=list)
     # Path of each node's module, for profiles.
     modules: list[str] = field(default_factory=list)
     numbers: HostNumbers | None = None
@@ -190,6 +189,7 @@ class Overload(NamedTuple):
     is_special: bool
     is_optimiser: bool
     draws: bool
+    is_plain: bool  # nothing to think about: the compiler's module encodes its calls
     positions: dict[str, int]  # of the arguments
     defaults: list[Any]
     # Position of an offset into the storage of an argument, which is not that into the argument.
@@ -204,11 +204,15 @@ def _overload(target: torch._ops.OpOverload) -> Overload:
     known = _overloads.get(id(target))
     if known is None:
         schema, name = target._schema, str(target)
+        is_special = schema.is_mutable or name in _IDENTITIES or name in _SIZE_CHECKS or name in _ASSERTIONS
+        is_optimiser = target.overloadpacket in _OPTIMISERS
+        draws = torch.Tag.nondeterministic_seeded in target.tags
         known = _overloads[id(target)] = Overload(
             name,
-            schema.is_mutable or name in _IDENTITIES or name in _SIZE_CHECKS or name in _ASSERTIONS,
-            target.overloadpacket in _OPTIMISERS,
-            torch.Tag.nondeterministic_seeded in target.tags,
+            is_special,
+            is_optimiser,
+            draws,
+            not (is_special or is_optimiser or draws or name in _STORAGE_OFFSETS),
             {argument.name: position for position, argument in enumerate(schema.arguments)},
             [argument.default_value for argument in schema.arguments],
             _STORAGE_OFFSETS.get(name),
@@ -220,33 +224,44 @@ class Lowering:
     """Walks the nodes of one graph once."""
 
     def __init__(self, gm: GraphModule, name: str, kind: str, symbols: dict[Any, int] | None = None):
-        from .. import _C
+        from .. import _C, _compilation
 
         self.gm = gm
         self._concrete_type = _C.tensor_type
-        self.builder = GraphBuilder(name, kind)
+        self._value_type = _compilation.compiler().Value
+        self.builder = graph_builder(name, kind)
         self.symbols = symbols or {}
-        # Node -> Value, list of values (several results), or a Python constant.
+        # Node -> value of the graph, list of values (several results), or a Python constant.
         self.values: dict[Node, Any] = {}
         self.inputs: list[InputSpec] = []
         self.input_of: dict[Node, int] = {}
-        self.mutations: dict[Node, Value] = {}
-        self.checks: list[Value | None] = []
+        self.mutations: dict[Node, Any] = {}
+        self.checks: list[Any] = []
         self.placeholders: list[Node] = []
         self.device: int | None = None
-        self.node_names: list[str] = []
         self.modules: list[str] = []
         self.rng_needed = False
         self.numbers = HostNumbers(gm, self._concrete)
-        self.number_values: dict[Node, Value] = {}
-        # Location of each text of a Python stack.
-        self.locations: dict[str, Any] = {}
+        self.number_values: dict[Node, Any] = {}
+        self.encoder = _compilation.compiler().CallEncoder(
+            builder=self.builder,
+            values=self.values,
+            skipped=self.numbers.nodes,
+            modules=self.modules,
+            type_of=_C.tensor_type,
+            frames_of=_parse_stack,
+            module_path=_module_path,
+            excluded_dtype=torch.float64,
+        )
+        self.allowed: set[int] = set()
 
     def run(self) -> Lowered:
         self._find_device()
+        encode = self.encoder.encode
         for node in self.gm.graph.nodes:
             try:
-                self._visit(node)
+                if not encode(node):
+                    self._visit(node)
             except UnsupportedGraph as error:
                 raise _refusal(node, str(error)) from error
         if self.rng_needed:
@@ -284,6 +299,9 @@ class Lowering:
     def _find_device(self) -> None:
         known: set[torch.device] = set()
         for node in self.gm.graph.nodes:
+            # Other calls compute where their operands are.
+            if node.op == "call_function" and "device" not in node.kwargs:
+                continue
             values = node.meta.get("val")
             for value in values if isinstance(values, (list, tuple)) else (values,):
                 if not isinstance(value, torch.Tensor):
@@ -364,7 +382,7 @@ class Lowering:
                 raise UnsupportedGraph(f"the content of constant {node.target} is not known")
             value = constant
         with unset_fake_temporarily():
-            self.values[node] = self.builder.add_constant(value)
+            self.values[node] = add_constant(self.builder, value)
 
     def _argument(self, argument: Any) -> Any:
         if type(argument) is int:
@@ -380,7 +398,7 @@ class Lowering:
             return [self._argument(item) for item in argument]
         return self._concrete(argument)
 
-    def _number(self, node: Node) -> Value:
+    def _number(self, node: Node) -> Any:
         if node not in self.number_values:
             self.numbers.parameters.append(node)
             self.number_values[node] = self.builder.add_scalar_input(node.name, torch.float64, False)
@@ -401,6 +419,11 @@ class Lowering:
         if not isinstance(target, torch._ops.OpOverload):
             raise UnsupportedGraph(f"{getattr(target, '__name__', target)} is not supported in a compiled graph")
         overload = _overload(target)
+        if overload.is_plain and id(target) not in self.allowed:
+            self.allowed.add(id(target))
+            self.encoder.allow(target, overload.name, overload.positions, overload.defaults)
+            if self.encoder.encode(node):
+                return
         if overload.is_special:
             self._special_call(node, overload)
             return
@@ -473,22 +496,14 @@ class Lowering:
             arguments[overload.positions[name]] = self._argument(argument)
         return arguments
 
-    def _add_node(self, node: Node, op: str, arguments: list[Any], results: list[Any]) -> list[Value | None]:
-        index = len(self.builder.graph.nodes)
+    def _add_node(self, node: Node, op: str, arguments: list[Any], results: list[Any]) -> list[Any]:
+        first = self.builder.node_count
         produced = self.builder.add_node(op, arguments, results, name=node.name)
-        self._locate(index, node)
-        self.node_names.append(node.name)
+        text = _stack_of(node)
+        if text:
+            self.builder.locate(text, first, _parse_stack)
         self.modules.append(module_of(node))
         return produced
-
-    def _locate(self, index: int, node: Node) -> None:
-        text = _stack_of(node)
-        if not text:
-            return
-        location = self.locations.get(text)
-        if location is None:
-            location = self.locations[text] = self.builder.add_location(_parse_stack(text))
-        location.nodes.append(index)
 
     def _assert(self, node: Node) -> None:
         """A condition on the device: it reads row 0 of a table of one row where it holds, and otherwise row 1, which is an
@@ -499,12 +514,12 @@ class Lowering:
             node, "aten.logical_not.default", [condition], [(torch.bool, sizes, _contiguous(sizes))]
         )
         (flat,) = self._add_node(node, "aten.view.default", [violated, [1]], [(torch.bool, [1], [1])])
-        row = self.builder.add_conversion(flat, torch.int64, [1], [1])
-        self.node_names.append(node.name)
+        row = add_conversion(self.builder, flat, torch.int64, [1], [1])
+        self.modules.append(module_of(node))
         from torch._subclasses.fake_tensor import unset_fake_temporarily
 
         with unset_fake_temporarily():
-            table = self.builder.add_constant(torch.zeros(1))
+            table = add_constant(self.builder, torch.zeros(1))
         self.checks += self._add_node(node, "aten.index_select.default", [table, 0, row], [(torch.float32, [1], [1])])
 
     def _copy(self, node: Node) -> None:
@@ -532,7 +547,7 @@ class Lowering:
     # -- results -----------------------------------------------------------------------------------------------------
 
     def _finish(self) -> Lowered:
-        lowered = Lowered(self.builder.graph, len(self.placeholders), self.device, inputs=self.inputs)
+        lowered = Lowered(self.builder, len(self.placeholders), self.device, inputs=self.inputs)
         outputs: list[OutputSpec] = []
         for node, value in self.mutations.items():
             position = self.input_of[node]
@@ -569,7 +584,6 @@ class Lowering:
         for spec in seen.values():
             if spec.kind == "empty":
                 spec.kind, spec.index = "tensor", lowered.computed + spec.index
-        lowered.node_names = self.node_names
         lowered.modules = self.modules
         lowered.numbers = self.numbers
         return lowered
@@ -615,7 +629,7 @@ class Lowering:
             return ResultSpec("none")
         if isinstance(value, (int, bool)):
             return ResultSpec("integer", int(value))
-        if not isinstance(value, Value):
+        if not isinstance(value, self._value_type):
             raise UnsupportedGraph(f"a result of type {type(value).__name__} is not supported")
         fake = node.meta["val"]
         dtype, sizes, strides = self._type(fake)

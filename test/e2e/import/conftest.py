@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import pathlib
 import shutil
@@ -43,23 +42,6 @@ def list_overloads() -> list[dict]:
             }
         )
     return result
-
-
-def load_builder(directory: pathlib.Path):
-    """The package's GraphDef builder, without the package (whose import needs the built extension)."""
-    package = directory / "neuron_graph_builder"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    shutil.copy(ROOT / "python" / "torch_neuronx" / "_graph" / "builder.py", package)
-    proto = ROOT / "lib" / "Graph"
-    subprocess.run(["protoc", f"--proto_path={proto}", f"--python_out={package}", "graph_def.proto"], check=True)
-    sys.path.insert(0, str(directory))
-    return importlib.import_module("neuron_graph_builder.builder")
-
-
-@pytest.fixture(scope="session")
-def builder(tmp_path_factory):
-    return load_builder(tmp_path_factory.mktemp("builder"))
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from tolerances import ROUNDED_IN_BETWEEN, tolerance
+from torch_neuronx._graph.builder import graph_builder
 
 SUPPORTED = {
     torch.float32,
@@ -81,16 +82,15 @@ class GraphOfCalls:
     """One GraphDef of independent calls and its input values. With `structural`, numbers of schema type Scalar become
     run-time inputs, except those at the argument positions it names."""
 
-    def __init__(self, builder_module, structural: set[int] | None = None):
-        self._builder = builder_module.GraphBuilder("calls", "eager")
+    def __init__(self, structural: set[int] | None = None):
+        self._builder = graph_builder("calls", "eager")
         self._structural = structural
         self.inputs: list[Any] = []
         self.calls: list[Call] = []
 
     def _tensor_input(self, value: torch.Tensor):
         name = f"x{len(self.inputs)}"
-        handle = self._builder.add_tensor_input(name, value.dtype, value.shape, value.stride())
-        self._builder.graph.inputs[-1].type.storage_offset = value.storage_offset()
+        handle = self._builder.add_tensor_input(name, value.dtype, value.shape, value.stride(), value.storage_offset())
         self.inputs.append(value)
         return handle
 
@@ -131,7 +131,7 @@ class GraphOfCalls:
 
     def write(self, directory: pathlib.Path) -> None:
         directory.mkdir(parents=True)
-        (directory / "graph.pb").write_bytes(self._builder.graph.SerializeToString(deterministic=True))
+        (directory / "graph.pb").write_bytes(self._builder.serialise())
         for i, value in enumerate(self.inputs):
             np.save(directory / f"input{i}.npy", to_numpy(value))
 

@@ -81,7 +81,7 @@ def test_every_form_has_a_call():
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_foreach(name, builder, tool, tmp_path):
+def test_foreach(name, tool, tmp_path):
     op = f"aten._foreach_{name}"
     schema = harness.overload(op)._schema
     positional = sum(not argument.kwarg_only for argument in schema.arguments)
@@ -93,14 +93,14 @@ def test_foreach(name, builder, tool, tmp_path):
     complete = harness.complete(schema, values[:positional], keywords)
     expected = expected_results(op, schema, complete)
     assert expected is not None and len(expected) == len(SHAPES)
-    graph = harness.GraphOfCalls(builder)
+    graph = harness.GraphOfCalls()
     graph.add(harness.Call(op, complete, expected))
-    run(graph, lambda: harness.GraphOfCalls(builder), tool, tmp_path)
+    run(graph, lambda: harness.GraphOfCalls(), tool, tmp_path)
 
 
-def test_unknown_form_is_named_as_written(builder, tool, tmp_path):
+def test_unknown_form_is_named_as_written(tool, tmp_path):
     """What has no operator of one tensor is refused under its own name."""
-    graph = harness.GraphOfCalls(builder)
+    graph = harness.GraphOfCalls()
     values = [tensors(), tensors(), tensors(), torch.tensor(NUMBERS)]
     graph.add(harness.Call("aten._foreach_addcdiv.Tensor", values, tensors()))
     graph.write(tmp_path / "graph")

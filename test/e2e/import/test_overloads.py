@@ -119,15 +119,15 @@ def run(graph: harness.GraphOfCalls, remake, tool, directory, *flags) -> None:
     assert not failures, f"{len(failures)} of {len(graph.calls)} calls fail:\n" + "\n".join(failures[:6])
 
 
-def test_overload(entry, builder, tool, tmp_path):
+def test_overload(entry, tool, tmp_path):
     found = calls(entry)
     assert found, f"expected cases for {entry['name']} in cases.py but got none that PyTorch accepts"
 
     def constant_numbers():
-        return harness.GraphOfCalls(builder)
+        return harness.GraphOfCalls()
 
     def run_time_numbers():
-        return harness.GraphOfCalls(builder, entry["structural"])
+        return harness.GraphOfCalls(entry["structural"])
 
     graph = constant_numbers()
     for call in found:

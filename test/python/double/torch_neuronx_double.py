@@ -1,14 +1,31 @@
 # Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-"""A double of the compiler: its "NEFF" is the graph itself, as JSON that the runtime double interprets."""
+"""A double of the compiler: its "NEFF" is the graph itself, as JSON that the runtime double interprets. Graphs are built
+by the compiler's own builder."""
 
 from __future__ import annotations
 
 import base64
+import importlib.machinery
+import importlib.util
 import json
 import os
+import sys
 from dataclasses import dataclass
+
+
+def _builder_module():
+    folders = [os.path.join(folder, "torch_neuronx") for folder in sys.path]
+    specification = importlib.machinery.PathFinder.find_spec("_compiler", folders)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+_builder = _builder_module()
+Value, GraphBuilder, GraphConventions = _builder.Value, _builder.GraphBuilder, _builder.GraphConventions
+CallEncoder, graph_content = _builder.CallEncoder, _builder.graph_content
 
 
 class CompileError(RuntimeError):
