@@ -69,7 +69,7 @@ export function App({ source }: { source: DataSource }) {
   const frame = (
     <div className="right-tools">
       <select aria-label="Theme" value={theme} onChange={(event) => setTheme(event.target.value as ThemeChoice)}>
-        <option value="auto">System theme</option>
+        <option value="auto">Theme</option>
         <option value="light">Light</option>
         <option value="dark">Dark</option>
       </select>
@@ -116,7 +116,7 @@ function Logo() {
         <rect width="16" height="16" rx="3" />
         <path d="M3 5h6M5 8h8M3 11h5" />
       </svg>
-      Neuron Explorer
+      <span>Neuron Explorer</span>
     </a>
   );
 }

@@ -12,6 +12,7 @@ import { Frame, TILE_COLUMNS } from "../src/timeline/frame";
 import { laneLabel } from "../src/timeline/grouping";
 import { Slices } from "../src/timeline/slices";
 import { paintTile, TILE_ROWS } from "../src/timeline/tiles";
+import { inRows } from "../src/views/rows";
 import { descendants, treeOf } from "../src/views/tree";
 
 function random(seed: number): () => number {
@@ -307,5 +308,21 @@ describe("frames", () => {
     expect(blend(0xffffffff, 0.5, 0xff000000)).toBe(0xff7f7f7f);
     expect(blend(0xff123456, 1, 0xffabcdef)).toBe(0xff123456);
     expect(blend(0xff123456, 0, 0xffabcdef)).toBe(0xffabcdef);
+  });
+});
+
+describe("rows of the hierarchy", () => {
+  it("keep overlapping parts apart, up to four rows", () => {
+    const part = (start: number, end: number) => ({ start, end });
+    const { placed, rows } = inRows([part(0, 4), part(0, 10), part(4, 6), part(10, 12)]);
+    expect(rows).toBe(2);
+    expect(placed.map(({ node, row }) => [node.start, node.end, row])).toEqual([
+      [0, 10, 0],
+      [0, 4, 1],
+      [4, 6, 1],
+      [10, 12, 0],
+    ]);
+    expect(inRows(Array.from({ length: 9 }, () => part(0, 1))).rows).toBe(4);
+    expect(inRows([]).rows).toBe(1);
   });
 });

@@ -7,6 +7,7 @@ import { cell, duration, heading } from "../format";
 import { Await, Empty, Tabs, useLoaded, useSession } from "../parts/common";
 import { download } from "../parts/csv";
 import { useStore } from "../store";
+import { deviceProfileOf } from "./devices";
 
 /** The fields that say most, first; the others follow in the order of the table. */
 const FIRST = [
@@ -121,25 +122,6 @@ function Fields({ row, table }: { row: Row; table: string }) {
       </dl>
     </div>
   );
-}
-
-/** The device profile of an execution's program: the one that it names, else that of its model, else the core's only one. */
-export function deviceProfileOf(row: Row, devices: string[]): string[] {
-  let extra: Record<string, unknown> = {};
-  try {
-    extra = JSON.parse(String(row.extra_attributes_json ?? "{}"));
-  } catch {
-    // Attributes that are no JSON name no model.
-  }
-  const named = devices.filter((name) => name === extra.device_profile_name);
-  if (named.length) return named;
-  const model = extra.model_id;
-  const exact = devices.filter((name) => model !== undefined && name.endsWith(`_model_${model}`));
-  if (exact.length) return exact.slice(0, 1);
-  const core = extra.device_core_idx ?? row.nc_idx;
-  const ofCore = devices.filter((name) => new RegExp(`_nc_${core}(_|$)`).test(name));
-  // Another program's profile would be worse than none.
-  return model === undefined && ofCore.length === 1 ? ofCore : [];
 }
 
 function Value({ name, value }: { name: string; value: unknown }) {

@@ -76,14 +76,15 @@ function Memory({ found, onPartition }: { found: Allocations; onPartition: (part
     context.fillRect(0, 0, size.width, size.height);
     context.font = "10px system-ui, sans-serif";
     context.fillStyle = theme.muted;
-    for (let step = 0; step <= 4; step++) {
-      const address = (highest * step) / 4;
+    // Addresses are powers of two apart.
+    const tick = 2 ** Math.ceil(Math.log2(highest / 6));
+    for (let address = 0; address <= highest; address += tick) {
       context.fillStyle = theme.line;
       context.fillRect(LEFT, y(address), plot.width, 1);
       context.fillStyle = theme.muted;
       context.textAlign = "right";
-      context.textBaseline = step === 0 ? "bottom" : step === 4 ? "top" : "middle";
-      context.fillText(`0x${Math.round(address).toString(16)}`, LEFT - 6, y(address));
+      context.textBaseline = address === 0 ? "bottom" : y(address) < 8 ? "top" : "middle";
+      context.fillText(`0x${address.toString(16)}`, LEFT - 6, y(address));
     }
     context.save();
     context.beginPath();

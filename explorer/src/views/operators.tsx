@@ -8,6 +8,7 @@ import { bytes, count, duration, percent } from "../format";
 import { Await, Empty, useLoaded, useSession, useWindow } from "../parts/common";
 import { DataTable } from "../parts/table";
 import { useStore } from "../store";
+import { inRows } from "./rows";
 import { isDark } from "./summary";
 import { descendants, type TreeNode, treeOf } from "./tree";
 
@@ -192,7 +193,7 @@ export function HierarchyPanel() {
   );
 }
 
-const LEVEL = 22;
+const LEVEL = 24;
 
 /** Modules over operators over kernels, along the time axis of the timeline. */
 function Icicle({ roots, kernels }: { roots: TreeNode[]; kernels: Row[] }) {
@@ -237,13 +238,18 @@ function Icicle({ roots, kernels }: { roots: TreeNode[]; kernels: Row[] }) {
         Click shows a part in the timeline; right click, or H on a focused part, highlights its instructions. Follows
         the timeline's view.
       </p>
-      {levels.map((level, depth) => (
-        <div key={depth} className="icicle-level" style={{ height: LEVEL }}>
-          {level.map((node) => (
+      {levels.map(inRows).map(({ placed, rows }, depth) => (
+        <div key={depth} className="icicle-level" style={{ height: rows * LEVEL }}>
+          {placed.map(({ node, row }) => (
             <button
               key={node.id}
               type="button"
-              style={{ ...place(node.start, node.end), background: seriesColor(Number(node.id) % 16, dark) }}
+              style={{
+                ...place(node.start, node.end),
+                top: row * LEVEL,
+                height: LEVEL - 2,
+                background: seriesColor(Number(node.id) % 16, dark),
+              }}
               className={highlight?.has(node.name) ? "highlighted" : ""}
               title={`${node.name}\n${duration(node.end - node.start)}, MFU ${percent(node.row.mfu as number)}`}
               onClick={() => session.show(node.start, node.end)}
@@ -259,7 +265,7 @@ function Icicle({ roots, kernels }: { roots: TreeNode[]; kernels: Row[] }) {
         </div>
       ))}
       {kernels.length > 0 && (
-        <div className="icicle-level kernels" style={{ height: LEVEL }}>
+        <div className="icicle-level kernels" style={{ height: LEVEL - 2 }}>
           {shownKernels.map((row) => (
             <button
               key={row.row}

@@ -10,6 +10,7 @@ import { type Column, DataTable } from "../parts/table";
 import { notify } from "../session";
 import { useStore } from "../store";
 import { title } from "./details";
+import { loadDevices } from "./devices";
 import { DeviceTable, Scenarios } from "./summary";
 
 /** The chain that sets the profile's time, what each kernel waits for, and what a faster machine would give. */
@@ -615,18 +616,10 @@ function ChainTable({ heading, rows }: { heading: string; rows: Row[] }) {
 
 export function DevicesPanel() {
   const session = useSession();
-  const { profile, source } = session;
-  const loaded = useLoaded(
-    () =>
-      Promise.all(
-        profile.devices.map(async (name) => ({
-          name,
-          summary: profile.device_tables[name]?.Summary
-            ? (await source.rows(profile.name, name, "Summary"))[0]
-            : undefined,
-        })),
-      ),
-    [session],
+  const loaded = useLoaded(() => loadDevices(session), [session]);
+  return (
+    <Await loaded={loaded}>
+      {(devices) => <DeviceTable devices={devices.entries} profile={session.profile.name} />}
+    </Await>
   );
-  return <Await loaded={loaded}>{(devices) => <DeviceTable devices={devices} profile={profile.name} />}</Await>;
 }

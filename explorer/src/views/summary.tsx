@@ -6,6 +6,7 @@ import { seriesColor } from "../colors";
 import type { Row } from "../data/source";
 import { bytes, byUnit, count, duration, percent, quantity, significant } from "../format";
 import { Await, Empty, useLoaded, useSession } from "../parts/common";
+import { type DeviceEntry, loadDevices } from "./devices";
 
 /** One number of the summary, undefined if the profile does not have it. */
 function pick(row: Row | undefined, name: string): number | undefined {
@@ -419,22 +420,7 @@ function SystemSummary() {
         session.has("SystemProfileHbmUsage")
           ? source.rows(profile.name, device, "SystemProfileHbmUsage", { limit: 20000, order: "timestamp" })
           : Promise.resolve([]),
-        session.has("SystemProfileEvents")
-          ? source.search(profile.name, device, "SystemProfileEvents", {
-              field: "name",
-              text: "nc_exec_running",
-              exact: true,
-              limit: 5000,
-            })
-          : Promise.resolve({ count: 0, rows: [] }),
-        Promise.all(
-          profile.devices.map(async (name) => ({
-            name,
-            summary: profile.device_tables[name]?.Summary
-              ? (await source.rows(profile.name, name, "Summary"))[0]
-              : undefined,
-          })),
-        ),
+        loadDevices(session),
         session.has("Insight") ? source.rows(profile.name, device, "Insight") : Promise.resolve([]),
       ]),
     [session],
@@ -444,8 +430,7 @@ function SystemSummary() {
   const instances = slices ? new Set(slices.lanes.map((lane) => lane.label.split("/")[0])) : new Set();
   return (
     <Await loaded={loaded}>
-      {([memory, executions, devices, insights]) => {
-        const running = executions.rows.reduce((sum, row) => sum + Number(row.duration_ns), 0);
+      {([memory, devices, insights]) => {
         return (
           <div className="summary">
             <div className="cards">
@@ -457,8 +442,12 @@ function SystemSummary() {
                     value={count([...keys].filter((key) => String(key).startsWith("PID:")).length)}
                   />
                   <Figure label="System profile time" value={duration(slices?.end ?? 0)} />
-                  <Figure label="Device runtime" value={duration(running)} hint="sum of nc_exec_running; modelled" />
-                  <Figure label="Executions" value={count(executions.count)} />
+                  <Figure
+                    label="Device runtime"
+                    value={duration(devices.total)}
+                    hint="sum of nc_exec_running; modelled"
+                  />
+                  <Figure label="Executions" value={count(devices.executions)} />
                   <Figure label="Device profiles" value={count(profile.devices.length)} />
                 </div>
               </Card>
@@ -475,7 +464,7 @@ function SystemSummary() {
                 )}
               </Card>
               <Card title="Device profiles" wide>
-                <DeviceTable devices={devices} profile={profile.name} />
+                <DeviceTable devices={devices.entries} profile={profile.name} />
               </Card>
             </div>
           </div>
@@ -485,13 +474,7 @@ function SystemSummary() {
   );
 }
 
-export function DeviceTable({
-  devices,
-  profile,
-}: {
-  devices: { name: string; summary: Row | undefined }[];
-  profile: string;
-}) {
+export function DeviceTable({ devices, profile }: { devices: DeviceEntry[]; profile: string }) {
   if (!devices.length) {
     return <Empty title="No device profiles">Capture with ProfileMode.DEVICE to get one for each program.</Empty>;
   }
@@ -500,7 +483,13 @@ export function DeviceTable({
       <thead>
         <tr>
           <th>Profile</th>
-          <th className="number">Duration</th>
+          <th className="number">Calls</th>
+          <th className="number" title="Sum of its nc_exec_running, with the fixed cost of each; modelled">
+            Total
+          </th>
+          <th className="number" title="One execution without its fixed cost; modelled">
+            Kernel
+          </th>
           <th className="number">MFU</th>
           <th className="number">HFU</th>
           <th className="number">MBU</th>
@@ -508,11 +497,13 @@ export function DeviceTable({
         </tr>
       </thead>
       <tbody>
-        {devices.map(({ name, summary }) => (
+        {devices.map(({ name, summary, calls, total }) => (
           <tr key={name}>
             <td>
               <a href={`#/p/${encodeURIComponent(profile)}/${encodeURIComponent(name)}`}>{name}</a>
             </td>
+            <td className="number">{calls ? count(calls) : ""}</td>
+            <td className="number">{calls ? duration(total) : ""}</td>
             <td className="number">{duration((pick(summary, "total_time") ?? 0) * 1e9)}</td>
             <td className="number">{percent(pick(summary, "mfu_estimated_percent"))}</td>
             <td className="number">{percent(pick(summary, "hfu_estimated_percent"))}</td>
