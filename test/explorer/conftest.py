@@ -46,7 +46,7 @@ compiled = torch.compile(model, backend="neuron", fullgraph=True)
 x = torch.randn(128, 256, device="neuron")
 y = torch.randn(64, 64, device="neuron")
 with torch.no_grad():
-    compiled(x), y * y + y
+    compiled(x), y * y + y @ y
     torch.neuron.synchronize()
     config = NeuronConfig(modes=list(ProfileMode), profile_output_dir=OUTPUT)
     with profile(
@@ -54,17 +54,18 @@ with torch.no_grad():
         experimental_config=config,
         on_trace_ready=NeuronProfiler(config).export_trace,
         profile_memory=True,
+        record_shapes=True,
     ):
         with record_function("the step"):
             compiled(x)
-        y * y + y
+        y * y + y @ y
         torch.neuron.synchronize()
 """
 
 
 @pytest.fixture(scope="session")
 def capture(tmp_path_factory) -> pathlib.Path:
-    """The session folder of a compiled model and three eager operations."""
+    """The session folder of a compiled model and three eager operators."""
     root = tmp_path_factory.mktemp("capture")
     script = root / "step.py"
     script.write_text(textwrap.dedent(CAPTURE).replace("OUTPUT", repr(str(root / "output"))))

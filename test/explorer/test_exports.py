@@ -57,6 +57,41 @@ def read_perfetto(path) -> tuple[dict, dict, set, set]:
     return tracks, slices, begun, ended
 
 
+def kernels_of(trace) -> list[dict]:
+    events = json.loads(trace.read_text())["traceEvents"]
+    return [event for event in events if event.get("cat") == "kernel"]
+
+
+def test_framework_trace_in_pytorchs_own_analysis(capture):
+    """It looks for the operator of each kernel by its external id, and fails without one."""
+    analysis = pytest.importorskip("torch._inductor.analysis.profile_analysis")
+    read = analysis.JsonProfile(str(capture / "trace.json"), dtype="float32")
+    read.augment_trace()
+    kernels = [event for event in read.events if event.get("cat") == "kernel"]
+    assert len(kernels) == 4 and all("kernel_flop" in event["args"] for event in kernels)
+    (product,) = (event for event in kernels if event["name"] == "neff:mm")
+    assert product["args"]["kernel_flop"] == 2 * 64**3
+    assert "NeuronCore" in str(read.report())
+
+
+def test_framework_trace_in_holistic_trace_analysis(capture):
+    pytest.importorskip("hta", reason="HolisticTraceAnalysis is not installed")
+    from hta.trace_analysis import TraceAnalysis
+
+    analysis = TraceAnalysis(trace_files={0: str(capture / "trace.json")})
+    kinds, times = analysis.get_gpu_kernel_breakdown(visualize=False, num_kernels=10)
+    found = dict(zip(times["name"], times["sum (us)"], strict=True))
+    names = collections.Counter(event["name"] for event in kernels_of(capture / "trace.json"))
+    assert names
+    for name, calls in names.items():
+        time = sum(event["dur"] for event in kernels_of(capture / "trace.json") if event["name"] == name)
+        # It rounds starts and ends to microseconds.
+        assert time - 2 * calls < found[name] <= time
+    assert "COMPUTATION" in set(kinds["kernel_type"])
+    (idle, *_) = analysis.get_idle_time_breakdown(visualize=False)
+    assert list(idle["stream"].unique()) == [0]
+
+
 def test_perfetto_of_the_device(device, profile, tmp_path):
     written = perfetto.export_perfetto(Profile(profile), tmp_path)
     paths = [path for path in written if "device" in path.name]

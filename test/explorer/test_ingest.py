@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import pathlib
 import random
+import re
 import subprocess
 import sys
 
@@ -273,7 +274,8 @@ def test_chain_from_operator_to_device(profile):
         name = attributes["device_profile_name"]
         assert (profile / "device" / name / "Instruction.parquet").exists()
         # The program of that operator, not another one.
-        assert name.startswith(f"{operator.replace('::', '_')}.") and name.endswith(f"_model_{attributes['model_id']}")
+        assert re.match(rf"{operator.replace('::', '_')}[._]", name)
+        assert name.endswith(f"_model_{attributes['model_id']}")
 
 
 def test_samples_and_device_memory(profile):
