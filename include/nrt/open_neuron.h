@@ -19,6 +19,18 @@ extern "C" {
 /// until the thread's next call into the library.
 const char *open_neuron_last_error(void);
 
+/// An index out of range that an execution read.
+typedef struct {
+  /// Of the instruction, for open_neuron_model_debug_record; 0: it has none.
+  uint32_t debug_id;
+  /// The dimension that the index belongs to, or -1 if the program has only one index there.
+  int32_t dimension;
+  int64_t index;
+} open_neuron_index_fault_t;
+
+/// For the callback of an execution that failed with NRT_EXEC_OOB; NRT_INVALID if its error is another one.
+NRT_STATUS open_neuron_last_index_fault(open_neuron_index_fault_t *fault);
+
 /// NRT_SUCCESS between nrt_init and nrt_close in the process that called nrt_init; NRT_INVALID in a forked child (with
 /// a text that says to use the spawn start method).
 NRT_STATUS open_neuron_runtime_state(void);
@@ -123,8 +135,9 @@ typedef struct {
   uint64_t sequence;
 } open_neuron_timing_t;
 
-/// Called on the device thread; must not block and must not call into the library, except open_neuron_last_error, which
-/// then gives the execution's error text. `timing` is NULL for work without modelled time.
+/// Called on the device thread; must not block and must not call into the library, except open_neuron_last_error and
+/// open_neuron_last_index_fault, which then tell what went wrong with the execution, and
+/// open_neuron_model_debug_record. `timing` is NULL for work without modelled time.
 typedef void (*open_neuron_callback_t)(void *user, NRT_STATUS status, const open_neuron_timing_t *timing);
 
 /// Queues one execution. `inputs` and `outputs` are in the order of open_neuron_model_input / _output (the arrays may

@@ -79,6 +79,10 @@ private:
     if (!worker)
       return true;
     fail(stream, worker->kind, worker->message);
+    if (options_.indexFault && worker->index) {
+      const uint32_t pc = states_[stream].pc;
+      *options_.indexFault = {neff_.program[stream][pc].debugId, *worker->index};
+    }
     pool_.clearFaults();
     return false;
   }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "neuron/Isa/RejectedIndex.h"
 #include "neuron/Support/Text.h"
 
 #if defined(__SSE2__)
@@ -485,8 +486,8 @@ void DmaOp::runIndexed(const Transfer &transfer, Machine &machine, const neff::N
       if (instruction_.oobMode == isa::OutOfBoundsMode::Skip)
         continue;
       const int64_t rows = hbm.step[0] > 0 ? (bytes - hbm.offset - extent->end) / hbm.step[0] + 1 : int64_t(0);
-      worker.fail(ErrorKind::OutOfBounds, cat("index ", index, " (partition ", index_.startPartition + p,
-                                              ") is out of bounds for ", text(), ": expected 0 <= index < ", rows));
+      worker.failIndex(index, cat(isa::RejectedIndex::of(index).text(), " (partition ", index_.startPartition + p,
+                                  ") is out of bounds for ", text(), ": expected 0 <= index < ", rows));
       return;
     }
     const int64_t tileOffset = p * tile.pattern.step[0];

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -70,6 +71,8 @@ struct Worker {
   bool failed = false;
   ErrorKind kind = ErrorKind::Internal;
   std::string message;
+  /// The index that was out of range, if that is the fault.
+  std::optional<int64_t> index;
 
   void fail(ErrorKind errorKind, std::string text) {
     if (failed)
@@ -77,6 +80,13 @@ struct Worker {
     failed = true;
     kind = errorKind;
     message = std::move(text);
+    index.reset();
+  }
+  void failIndex(int64_t faultyIndex, std::string text) {
+    if (failed)
+      return;
+    fail(ErrorKind::OutOfBounds, std::move(text));
+    index = faultyIndex;
   }
   /// At least `bytes` bytes, 64-byte aligned; contents undefined.
   uint8_t *scratchBytes(size_t bytes);

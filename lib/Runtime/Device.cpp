@@ -16,6 +16,7 @@
 #include "lib/Runtime/Status.h"
 #include "lib/Runtime/SystemTrace.h"
 #include "lib/Runtime/Tensor.h"
+#include "neuron/Isa/RejectedIndex.h"
 #include "neuron/Support/Text.h"
 
 namespace neuroncore::runtime {
@@ -181,10 +182,11 @@ void Device::runTask(Task &task) {
   timing.sequence = sequenceOf(unitOf(task.unit, task.queue), task.number);
   bool hasTiming = false;
   Status status;
+  std::optional<open_neuron_index_fault_t> indexFault;
   timing.host_start_ns = uint64_t(monotonicNs());
   switch (task.kind) {
   case Task::Kind::Execute:
-    status = execute(task, timing, hasTiming);
+    status = execute(task, timing, hasTiming, indexFault);
     break;
   case Task::Kind::Copy:
     std::memmove(task.dst, task.src, task.size);
@@ -206,6 +208,7 @@ void Device::runTask(Task &task) {
     log(LogLevel::Info, "execute", message);
   }
   setLastError(message);
+  setLastIndexFault(status ? std::nullopt : indexFault);
   if (task.tracker && code != NRT_SUCCESS) {
     std::lock_guard lock(task.tracker->mutex);
     task.tracker->errors.push_back({timing.sequence, uint64_t(code)});
@@ -299,7 +302,8 @@ Status Device::ensureCore() {
   return Status::success();
 }
 
-Status Device::execute(Task &task, open_neuron_timing_t &timing, bool &hasTiming) {
+Status Device::execute(Task &task, open_neuron_timing_t &timing, bool &hasTiming,
+                       std::optional<open_neuron_index_fault_t> &indexFault) {
   if (cancelled_.load(std::memory_order_relaxed))
     return Error(ErrorKind::Internal, "execution was cancelled");
   if (Status status = ensureCore(); !status)
@@ -317,9 +321,16 @@ Status Device::execute(Task &task, open_neuron_timing_t &timing, bool &hasTiming
   options.deadline =
       std::chrono::steady_clock::now() + std::chrono::microseconds(int64_t(settings_.execTimeoutSeconds * 1e6));
   model.bind(task.inputs, task.outputs);
+  std::optional<emulator::IndexFault> fault;
+  options.indexFault = &fault;
   for (int i = 0; i < task.repeat; ++i)
-    if (Status status = core_->execute(*model.program, model.bindings, options); !status)
+    if (Status status = core_->execute(*model.program, model.bindings, options); !status) {
+      if (fault) {
+        const isa::RejectedIndex index = isa::RejectedIndex::of(fault->row);
+        indexFault = {fault->debugId, index.dimension, index.index};
+      }
       return status;
+    }
   if (task.checked && model.program->pathDependsOnData())
     if (Status status = model.check(trace); !status)
       return status;

@@ -126,7 +126,8 @@ private:
   void runTask(Task &task);
   /// For captures of the runtime's own.
   void traceTask(const Task &task, const open_neuron_timing_t &timing, bool hasTiming, NRT_STATUS code);
-  Status execute(Task &task, open_neuron_timing_t &timing, bool &hasTiming);
+  Status execute(Task &task, open_neuron_timing_t &timing, bool &hasTiming,
+                 std::optional<open_neuron_index_fault_t> &indexFault);
   Status ensureCore();
 
   std::atomic<bool> cancelled_ = false;

@@ -66,6 +66,13 @@ extern "C" {
 
 const char *open_neuron_last_error(void) { return lastError(); }
 
+NRT_STATUS open_neuron_last_index_fault(open_neuron_index_fault_t *fault) {
+  if (!fault || !lastIndexFault())
+    return NRT_INVALID;
+  *fault = *lastIndexFault();
+  return NRT_SUCCESS;
+}
+
 NRT_STATUS open_neuron_runtime_state(void) {
   NRT_STATUS status = NRT_SUCCESS;
   return currentState(status) ? NRT_SUCCESS : status;

@@ -14,6 +14,7 @@ namespace neuroncore::runtime {
 
 namespace {
 thread_local std::string threadError;
+thread_local std::optional<open_neuron_index_fault_t> threadIndexFault;
 std::atomic<LogLevel> logLevel = LogLevel::Error;
 
 const char *nameOf(LogLevel level) {
@@ -36,6 +37,8 @@ const char *nameOf(LogLevel level) {
 
 void setLastError(std::string message) { threadError = std::move(message); }
 const char *lastError() { return threadError.c_str(); }
+void setLastIndexFault(std::optional<open_neuron_index_fault_t> fault) { threadIndexFault = fault; }
+const std::optional<open_neuron_index_fault_t> &lastIndexFault() { return threadIndexFault; }
 
 void setLogLevel(LogLevel level) { logLevel = level; }
 bool logs(LogLevel level) { return level != LogLevel::Quiet && level <= logLevel.load(std::memory_order_relaxed); }

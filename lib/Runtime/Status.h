@@ -6,11 +6,13 @@
 #ifndef NEURON_LIB_RUNTIME_STATUS_H
 #define NEURON_LIB_RUNTIME_STATUS_H
 
+#include <optional>
 #include <string>
 
 #include "lib/Runtime/Settings.h"
 #include "neuron/Support/Error.h"
 #include "nrt/nrt_status.h"
+#include "nrt/open_neuron.h"
 
 namespace neuroncore::runtime {
 
@@ -24,6 +26,9 @@ NRT_STATUS executionStatusOf(const Error &error);
 
 /// The text for open_neuron_last_error; does not log.
 void setLastError(std::string message);
+/// The index fault that belongs to the last error of this thread.
+void setLastIndexFault(std::optional<open_neuron_index_fault_t> fault);
+const std::optional<open_neuron_index_fault_t> &lastIndexFault();
 const char *lastError();
 
 void setLogLevel(LogLevel level);

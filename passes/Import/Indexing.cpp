@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reading and writing at indices that are data. Several indices become one over their merged dimensions; what is out of
-// range in any of them becomes -1 there, which the execution reports.
+// range in any of them becomes a negative row there, which the execution reports. The bounds that a message names are
+// in python/torch_neuronx/_graph/faults.py: an operator that reads at indices has an entry there.
 
 #include "passes/Import/Arithmetic.h"
 
@@ -49,7 +50,7 @@ Value elementIndex(NodeImporter &b, Value index, ArrayRef<int64_t> shape, int64_
   Value valid = inRange(b, index, shape[dim]);
   strides[dim] = 0;
   Value others = b.iota(b.i64(), b.shape(index), 0, strides);
-  return flat(b, b.select(valid, b.add(along, others), -1.0));
+  return flat(b, b.select(valid, b.add(along, others), b.rejectedIndex(index, dim)));
 }
 
 /// Indices of advanced indexing, applied to dimensions that are merged into one.
@@ -121,14 +122,18 @@ std::optional<MergedIndex> mergeIndices(NodeImporter &b, Value x, ArrayRef<std::
     merged.index = flat(b, wrapped(b, values.front(), rows));
     return merged;
   }
-  Value linear, valid;
+  Value linear;
+  SmallVector<std::pair<Value, Value>> checks;
   for (auto [d, index] : llvm::zip(dims, values)) {
     int64_t size = b.shape(x)[d];
-    Value position = wrapped(b, index, size), fits = inRange(b, position, size);
+    Value position = wrapped(b, index, size);
     linear = linear ? b.add(b.mul(linear, static_cast<double>(size)), position) : position;
-    valid = valid ? b.logicalAnd(valid, fits) : fits;
+    checks.emplace_back(inRange(b, position, size), b.rejectedIndex(position, d));
   }
-  merged.index = flat(b, b.broadcastTo(b.select(valid, linear, -1.0), merged.shape));
+  // The first index that does not fit wins, as on the CPU.
+  for (auto [fits, rejected] : llvm::reverse(checks))
+    linear = b.select(fits, linear, rejected);
+  merged.index = flat(b, b.broadcastTo(linear, merged.shape));
   return merged;
 }
 

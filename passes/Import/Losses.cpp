@@ -134,6 +134,8 @@ struct ClassSelection {
   Value isCounted, isValid;
   /// Weight of each sample (0 when ignored), the class dimension kept.
   Value weight;
+  /// i64, the class dimension kept.
+  Value target;
 };
 
 std::optional<ClassSelection> selectClasses(NodeImporter &b, Value scores, unsigned targetAt, unsigned weightAt,
@@ -147,17 +149,19 @@ std::optional<ClassSelection> selectClasses(NodeImporter &b, Value scores, unsig
   result.classDim = rank == 1 ? 0 : 1;
   int64_t classes = b.shape(scores)[result.classDim];
   Value target = b.castTo(b.tensor(targetAt), b.i64());
-  Shape kept(b.shape(scores)), classShape(rank, 1), steps(rank, 0);
+  Shape kept(b.shape(scores)), classShape(rank, 1);
   kept[result.classDim] = 1;
   classShape[result.classDim] = classes;
-  steps[result.classDim] = 1;
   if (!b.expectElements(target, kept))
     return std::nullopt;
   target = b.reshape(target, kept);
-  result.isTarget = b.compare(Predicate::Eq, target, b.iota(b.i64(), classShape, 0, steps));
+  result.target = target;
   result.isCounted = b.compare(Predicate::Ne, target, b.constantInteger(b.i64(), ignoreIndex));
   Value inRange = b.logicalAnd(b.compare(Predicate::Ge, target, b.constantInteger(b.i64(), 0)),
                                b.compare(Predicate::Lt, target, b.constantInteger(b.i64(), classes)));
+  // Checked in 64 bits once per sample, compared with every class in the type that is cheapest.
+  Value wanted = b.castTo(b.select(inRange, target, -1.0), b.indexElement(classes));
+  result.isTarget = b.compare(Predicate::Eq, wanted, b.coordinate(rank, result.classDim, classes));
   result.isValid = b.logicalOr(inRange, b.logicalNot(result.isCounted));
   if (b.isNone(weightAt)) {
     result.weight = b.castTo(result.isCounted, b.f32());
@@ -169,6 +173,16 @@ std::optional<ClassSelection> selectClasses(NodeImporter &b, Value scores, unsig
   Value chosen = b.select(result.isTarget, b.reshape(weight, classShape), b.constant(b.f32(), 0));
   result.weight = b.select(result.isCounted, b.sum(chosen, {result.classDim}), 0.0);
   return result;
+}
+
+/// `loss`, whose computation is an error of the execution if a class is out of range. All samples share one read of a
+/// table with one row: a read per sample would cost a descriptor each.
+Value withClassCheck(NodeImporter &b, Value loss, const ClassSelection &chosen) {
+  Value rejected = b.rejectedIndex(chosen.target, chosen.classDim);
+  Value row = b.select(chosen.isValid, b.constantInteger(b.i64(), 0), rejected);
+  row = b.reshape(b.reduce(ReduceKind::Min, row, b.allDimensions(row)), {1});
+  // Adding -0.0 changes no number, not even 0.0.
+  return b.add(loss, b.reshape(b.gather(b.constant(b.f32(), -0.0, {1}), row, 0), {}));
 }
 
 /// (self, target, weight, reduction, ignore_index) -> (output, total_weight).
@@ -183,19 +197,18 @@ void nllLoss(NodeImporter &b) {
   Value score = b.sum(b.select(chosen->isTarget, scores, 0.0), classDims);
   Value loss = b.mul(b.unary(UnaryFunction::Neg, score), chosen->weight);
   loss = b.select(chosen->isCounted, loss, 0.0);
-  // PyTorch refuses a class out of range; here the loss is not a number rather than a wrong one.
-  loss = b.select(chosen->isValid, loss, kNaN);
-  loss = b.dropDimensions(loss, classDims);
+  // The loss of a class out of range is not a number, rather than a wrong one, for who reads it in spite of the error.
+  loss = b.dropDimensions(b.select(chosen->isValid, loss, kNaN), classDims);
   Value total =
       b.dropDimensions(b.sum(chosen->weight, b.allDimensions(chosen->weight)), b.allDimensions(chosen->weight));
   if (reduction == LossReduction::None) {
-    b.result(0, loss);
+    b.result(0, withClassCheck(b, loss, *chosen));
     // A batch without reduction has no total.
     b.result(1, b.rank(scores) == 1 ? total : b.constant(b.f32(), 0));
     return;
   }
   Value sum = reduceLoss(b, loss, LossReduction::Sum);
-  b.result(0, reduction == LossReduction::Mean ? b.div(sum, total) : sum);
+  b.result(0, withClassCheck(b, reduction == LossReduction::Mean ? b.div(sum, total) : sum, *chosen));
   b.result(1, total);
 }
 

@@ -6,6 +6,7 @@
 #include "dialects/Neuron/NeuronAttentionOps.h"
 #include "dialects/Neuron/NeuronIndexingOps.h"
 #include "dialects/Neuron/NeuronViews.h"
+#include "neuron/Isa/RejectedIndex.h"
 #include "passes/Import/GraphImporter.h"
 
 using namespace mlir;
@@ -251,6 +252,11 @@ Value NodeImporter::insert(Value source, Value destination, ArrayRef<int64_t> st
   if (numElements(source) == 0)
     return destination;
   return InsertOp::create(builder, loc, destination.getType(), source, destination, starts, steps);
+}
+
+Value NodeImporter::rejectedIndex(Value index, int64_t dim) {
+  Value kept = binary(BinaryFunction::And, index, constantInteger(i64(), neuroncore::isa::rejectedIndexMask()));
+  return binary(BinaryFunction::Or, kept, constantInteger(i64(), neuroncore::isa::rejectedIndexTag(dim)));
 }
 
 Value NodeImporter::gather(Value source, Value index, int64_t dim) {

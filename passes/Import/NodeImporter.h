@@ -211,6 +211,9 @@ public:
   Value insert(Value source, Value destination, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps);
   /// Rows `index` (i32 or i64, one dimension) of dimension `dim`; an index out of range is an error of the execution.
   Value gather(Value source, Value index, int64_t dim);
+  /// What a row computed from an index (i64) of dimension `dim` that is out of range is replaced by: negative, so that
+  /// the execution refuses it, and with the index in it for the message.
+  Value rejectedIndex(Value index, int64_t dim);
   /// `destination` with rows of `source` in their places, or added to what is there.
   Value scatter(Value source, Value destination, Value index, int64_t dim, bool accumulate);
   /// The coordinate along `dim`, with size 1 in the other dimensions of a tensor of rank `rank`; of indexElement(size).

@@ -560,6 +560,8 @@ EagerCall::Outcome EagerCall::launch(EagerEntry &entry) {
     LaunchOptions options;
     options.parameters = {parameters_.data(), parameters_.size()};
     options.generator = generator_;
+    if (!entry.program->description().faultNotes.empty())
+      options.callersLine = callersLine();
     for (Distinct &distinct : tensors_)
       if (distinct.onHost) {
         at::Tensor onDevice(emptyStrided({}, {}, distinct.tensor->scalar_type(), device_));

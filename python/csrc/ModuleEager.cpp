@@ -131,6 +131,22 @@ void setPythonWarningSink(py::object function) {
   });
 }
 
+void setPythonLineProvider(py::object function) {
+  // Leaked: see above.
+  static py::object *callable = nullptr;
+  callable = new py::object(std::move(function));
+  setSourceLineProvider([]() -> std::optional<SourceLine> {
+    if (!Py_IsInitialized() || _Py_IsFinalizing())
+      return std::nullopt;
+    const py::gil_scoped_acquire gil;
+    const py::object place = (*callable)();
+    if (place.is_none())
+      return std::nullopt;
+    const auto &[file, line, name] = place.cast<std::tuple<std::string, int, std::string>>();
+    return SourceLine{file, line, name};
+  });
+}
+
 ModelVariable::Role roleOf(const std::string &text) {
   if (text == "tensor")
     return ModelVariable::Role::Tensor;
@@ -142,7 +158,8 @@ ModelVariable::Role roleOf(const std::string &text) {
 
 std::shared_ptr<Program> makeProgram(const py::bytes &neff, std::string label, std::string kernelName, std::string hash,
                                      const std::vector<std::tuple<std::string, std::string, int>> &inputs,
-                                     const std::vector<std::pair<std::string, int>> &outputs, int64_t rngIncrement) {
+                                     const std::vector<std::pair<std::string, int>> &outputs, int64_t rngIncrement,
+                                     const std::vector<py::dict> &faultNotes) {
   ProgramDescription description;
   description.neff = neff;
   description.label = std::move(label);
@@ -153,6 +170,12 @@ std::shared_ptr<Program> makeProgram(const py::bytes &neff, std::string label, s
   for (const auto &[name, alias] : outputs)
     description.outputs.push_back({name, alias});
   description.rngIncrement = rngIncrement;
+  for (const py::dict &note : faultNotes)
+    description.faultNotes.push_back(
+        {note["node"].cast<uint32_t>(), note["op"].cast<std::string>(), note["noun"].cast<std::string>(),
+         note["dimensions"].cast<std::vector<std::pair<int, int64_t>>>(), note["wraps"].cast<bool>(),
+         note["is_index_error"].cast<bool>(), note["place"].cast<std::string>(), note["remedy"].cast<std::string>(),
+         note["condition"].cast<std::string>()});
   auto program = std::make_shared<Program>(std::move(description));
   rememberProgram(program);
   return program;
@@ -248,7 +271,8 @@ void bindEager(py::module_ &module) {
 
   py::class_<Program, std::shared_ptr<Program>>(module, "Program")
       .def(py::init(&makeProgram), py::arg("neff"), py::arg("label"), py::arg("kernel_name"), py::arg("hash"),
-           py::arg("inputs"), py::arg("outputs"), py::arg("rng_increment"))
+           py::arg("inputs"), py::arg("outputs"), py::arg("rng_increment"),
+           py::arg("fault_notes") = std::vector<py::dict>())
       .def_property_readonly("label", [](const Program &program) { return program.description().label; })
       .def_property_readonly("hash", [](const Program &program) { return program.description().hash; })
       .def_property_readonly("neff", [](const Program &program) { return py::bytes(program.description().neff); })
@@ -274,6 +298,7 @@ void bindEager(py::module_ &module) {
     return result;
   });
   module.def("set_warning_sink", &setPythonWarningSink);
+  module.def("set_line_provider", &setPythonLineProvider);
   module.def("executed_operators", &executedOperators);
   module.def("fallback_operators", &fallbackOperators);
   module.def("clear_operator_tracking", &clearOperatorTracking);

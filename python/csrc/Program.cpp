@@ -108,6 +108,8 @@ void Program::launch(int device, std::span<void *const> graphInputs, std::span<v
   auto submission = queue.acquire();
   submission->model = loaded.model.get();
   submission->label = &description_.label;
+  submission->faultNotes = &description_.faultNotes;
+  submission->callersLine = options.callersLine;
   submission->parameters.assign(options.parameters.begin(), options.parameters.end());
   if (loaded.usesRandomState) {
     const PhiloxState state = reservePhilox(options.generator, device, description_.rngIncrement);

@@ -47,6 +47,8 @@ struct ProgramDescription {
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   int64_t rngIncrement = 0;
+  /// Of nodes that read at indices.
+  std::vector<FaultNote> faultNotes;
 };
 
 /// A number as a program reads it.
@@ -56,6 +58,8 @@ ParameterSlot parameterSlot(const c10::Scalar &scalar);
 struct LaunchOptions {
   std::span<const ParameterSlot> parameters;
   std::optional<at::Generator> generator;
+  /// Where an eager operator was called, if its program has fault notes.
+  std::optional<SourceLine> callersLine;
   /// How many entries below the top of the correlation stack the launch is attributed to.
   size_t correlationDepth = 0;
 };

@@ -73,6 +73,8 @@ std::unique_ptr<Submission> Queue::acquire() {
 void Queue::recycle(std::unique_ptr<Submission> submission) {
   submission->model = nullptr;
   submission->label = nullptr;
+  submission->faultNotes = nullptr;
+  submission->callersLine.reset();
   submission->parameters.clear();
   submission->inputs.clear();
   submission->outputs.clear();
@@ -123,17 +125,34 @@ int64_t Queue::reserve(int64_t earliest, int64_t duration) {
   return start;
 }
 
-void completeExecution(void *context, const std::string &error, const ExecutionTiming &timing) {
-  Queue::complete(context, error, timing);
+void completeExecution(void *context, const std::string &error, const IndexFault *fault,
+                       const ExecutionTiming &timing) {
+  Queue::complete(context, error, fault, timing);
 }
 
-void Queue::complete(void *context, const std::string &error, const ExecutionTiming &timing) {
+void Queue::complete(void *context, const std::string &error, const IndexFault *fault, const ExecutionTiming &timing) {
   std::unique_ptr<Submission> submission(static_cast<Submission *>(context));
   Queue *queue = submission->queue;
-  queue->onComplete(std::move(submission), error, timing);
+  queue->onComplete(std::move(submission), error, fault, timing);
 }
 
-void Queue::onComplete(std::unique_ptr<Submission> submission, const std::string &error,
+/// Under the mutex.
+void Queue::keepError(const Submission &submission, const std::string &error, const IndexFault *fault) {
+  error_ = submission.label ? *submission.label + ": " : std::string();
+  errorIsIndexError_ = false;
+  std::optional<FaultDescription> description;
+  if (fault && submission.faultNotes && !submission.faultNotes->empty())
+    description = describeFault(*fault, submission.model->nodesOf(fault->debugId), *submission.faultNotes,
+                                submission.callersLine);
+  if (!description) {
+    error_ += error;
+    return;
+  }
+  error_ += description->text + "\n(device: " + error + ')';
+  errorIsIndexError_ = description->isIndexError;
+}
+
+void Queue::onComplete(std::unique_ptr<Submission> submission, const std::string &error, const IndexFault *fault,
                        const ExecutionTiming &timing) {
   const int64_t parameterTime =
       submission->parameters.empty()
@@ -142,7 +161,7 @@ void Queue::onComplete(std::unique_ptr<Submission> submission, const std::string
   const int64_t overhead = Recorder::deviceCapture() ? timing.captureOverhead : timing.overhead;
   std::unique_lock<std::mutex> lock(mutex_);
   if (!error.empty() && error_.empty())
-    error_ = (submission->label ? *submission->label + ": " : std::string()) + error;
+    keepError(*submission, error, fault);
   const int64_t transferStart = reserve(submission->enqueueTime, parameterTime);
   const int64_t start = reserve(transferStart + parameterTime, overhead + timing.kernel);
   const int64_t end = clock_;
@@ -251,10 +270,13 @@ void Queue::synchronise() {
   ensureUsable();
   wait();
   std::string error;
+  bool isIndexError;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     error.swap(error_);
+    isIndexError = errorIsIndexError_;
   }
+  TORCH_CHECK_INDEX(error.empty() || !isIndexError, "execution failed on neuron:", device_, ": ", error);
   TORCH_CHECK(error.empty(), "execution failed on neuron:", device_, ": ", error);
 }
 

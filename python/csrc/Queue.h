@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,9 @@ struct Submission {
   Model *model = nullptr;
   /// Name of the operator or graph, for error messages.
   const std::string *label = nullptr;
+  /// Of the program; never null once it is submitted.
+  const std::vector<FaultNote> *faultNotes = nullptr;
+  std::optional<SourceLine> callersLine;
   /// Bound by address, so they live here until the completion.
   std::vector<ParameterSlot> parameters;
   int64_t rngState[2] = {0, 0};
@@ -102,10 +106,12 @@ public:
   void reanchorClock();
 
   /// For the runtime: the execution of a Submission has ended.
-  static void complete(void *context, const std::string &error, const ExecutionTiming &timing);
+  static void complete(void *context, const std::string &error, const IndexFault *fault, const ExecutionTiming &timing);
 
 private:
-  void onComplete(std::unique_ptr<Submission> submission, const std::string &error, const ExecutionTiming &timing);
+  void onComplete(std::unique_ptr<Submission> submission, const std::string &error, const IndexFault *fault,
+                  const ExecutionTiming &timing);
+  void keepError(const Submission &submission, const std::string &error, const IndexFault *fault);
   void append(HostWork work);
   void run(HostWork work);
   template <typename Ready> void waitForProgress(std::unique_lock<std::mutex> &lock, Ready ready);
@@ -121,7 +127,9 @@ private:
   uint64_t submitted_ = 0;
   uint64_t completed_ = 0;
   int64_t clock_ = 0;
+  /// The first that nobody has seen yet.
   std::string error_;
+  bool errorIsIndexError_ = false;
   std::vector<std::unique_ptr<Submission>> free_;
 };
 

@@ -180,7 +180,14 @@ bool Model::enqueue(const void *const *inputs, void *const *outputs, void *conte
       times.overhead = static_cast<int64_t>(timing->overhead_ns);
       times.captureOverhead = static_cast<int64_t>(timing->capture_overhead_ns);
     }
-    completeExecution(user, status == NRT_SUCCESS ? std::string() : describe(status), times);
+    IndexFault fault;
+    bool hasFault = false;
+    if (open_neuron_index_fault_t raw{}; status == NRT_EXEC_OOB && open_neuron_last_index_fault(&raw) == NRT_SUCCESS) {
+      fault = {raw.debug_id, raw.dimension, raw.index};
+      hasFault = true;
+    }
+    completeExecution(user, status == NRT_SUCCESS ? std::string() : describe(status), hasFault ? &fault : nullptr,
+                      times);
   };
   const NRT_STATUS status =
       open_neuron_enqueue(static_cast<nrt_model_t *>(handle_), inputs, outputs, callback, context, nullptr);
@@ -188,6 +195,13 @@ bool Model::enqueue(const void *const *inputs, void *const *outputs, void *conte
     return false;
   TORCH_CHECK(status == NRT_SUCCESS, "enqueueing ", name_, " on neuron:", device_, " failed: ", describe(status));
   return true;
+}
+
+std::vector<uint32_t> Model::nodesOf(uint32_t debugId) const {
+  open_neuron_debug_record_t record{};
+  if (open_neuron_model_debug_record(static_cast<const nrt_model_t *>(handle_), debugId, &record) != NRT_SUCCESS)
+    return {};
+  return {record.nodes, record.nodes + record.num_nodes};
 }
 
 std::string Model::summaryJson() {

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "ExecutionFault.h"
+
 namespace neuroncore::device {
 
 /// What the machine model says about one execution, in nanoseconds.
@@ -27,8 +29,8 @@ struct ExecutionTiming {
 };
 
 /// Called on the device thread, in order, once per enqueued execution; the queue defines it (Queue.cpp). `error` is
-/// empty on success.
-void completeExecution(void *context, const std::string &error, const ExecutionTiming &timing);
+/// empty on success; `fault` is null unless an index out of range is the reason.
+void completeExecution(void *context, const std::string &error, const IndexFault *fault, const ExecutionTiming &timing);
 
 struct MemoryInfo {
   size_t used = 0;
@@ -66,6 +68,9 @@ public:
   /// Appends an execution to the device's queue; the pointers' targets must stay valid until completeExecution(context)
   /// has been called. False when the queue is full: wait for one completion and retry.
   bool enqueue(const void *const *inputs, void *const *outputs, void *context);
+
+  /// Positions in the graph of the nodes that an instruction was made of; safe on the device thread.
+  std::vector<uint32_t> nodesOf(uint32_t debugId) const;
 
   /// Summary of the modelled execution as JSON text ("{}" before the first execution of a data-dependent model).
   std::string summaryJson();

@@ -34,6 +34,7 @@ def register(extension) -> None:
     extension.register_eager_overloads(overload_table())
     extension.set_eager_compiler(compile_call)
     extension.set_warning_sink(_warnings.warn_user)
+    extension.set_line_provider(_warnings.users_line)
 
 
 def _with_values(argument: Any, values: list[Any], reference_type: type) -> Any:
@@ -55,6 +56,7 @@ def compile_call(**request):
 
 def _compile_call(op: str, inputs, arguments, results, outputs):
     from . import _C, _compilation
+    from ._graph import faults
     from ._graph.builder import UnsupportedGraph, add_conversion, graph_builder
 
     for kind, dtype, *_ in inputs:
@@ -84,7 +86,8 @@ def _compile_call(op: str, inputs, arguments, results, outputs):
     options = _environment.compile_options()
     options["container"] = "memory"
     try:
-        entry = _compilation.compile_graph(builder.serialise(), options)
+        graph = builder.serialise()
+        entry = _compilation.compile_graph(graph, options)
     except Exception as error:
         if _compilation.is_unsupported(error):
             # The operator is named where the reason is shown.
@@ -93,4 +96,4 @@ def _compile_call(op: str, inputs, arguments, results, outputs):
         raise
     name = op.split(".", 2)[1]
     label = op.replace(".", "::", 1).removesuffix(".default")
-    return _compilation.program_of(entry, label, f"neff:{name}")
+    return _compilation.program_of(entry, label, f"neff:{name}", faults.notes_of(graph))

@@ -1,7 +1,7 @@
 # Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-"""Warnings at the user's own line, however deep in PyTorch they arise."""
+"""The user's own line, however deep in PyTorch they are: for warnings, and for errors of executions."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def _users_frame():
                 return frame
             frame = frame.f_back
     return None
+
+
+def users_line() -> tuple[str, int, str] | None:
+    frame = _users_frame()
+    return (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame is not None else None
 
 
 def warn_user(text: str, category: type[Warning] = UserWarning) -> None:

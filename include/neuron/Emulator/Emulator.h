@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -61,7 +62,17 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
+/// An index out of range, for callers that know what its program was made of.
+struct IndexFault {
+  /// Of the instruction (1 + position in Neff::debug); 0: it has no record.
+  uint32_t debugId = 0;
+  /// The row as the instruction read it (isa::RejectedIndex).
+  int64_t row = 0;
+};
+
 struct ExecuteOptions {
+  /// Receives the fault of an execution that fails with an index out of range, when not null.
+  std::optional<IndexFault> *indexFault = nullptr;
   /// Receives the control trace when not null.
   ControlTrace *trace = nullptr;
   /// Checked at intervals; an execution that sees true, or runs past the deadline, stops with an error.

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "lib/Emulator/Routines/Routines.h"
+#include "neuron/Isa/RejectedIndex.h"
 
 namespace neuroncore::emulator {
 namespace {
@@ -72,8 +73,8 @@ private:
 // ---------------------------------------------------------------------------------------------------------------------
 
 void failIndex(Worker &worker, int64_t index, int64_t n, int partition) {
-  worker.fail(ErrorKind::OutOfBounds,
-              cat("index ", index, " (partition ", partition, ") is out of bounds: expected 0 <= index < ", n));
+  worker.failIndex(index, cat(isa::RejectedIndex::of(index).text(), " (partition ", partition,
+                              ") is out of bounds: expected 0 <= index < ", n));
 }
 
 class GatherOp : public TileOp {

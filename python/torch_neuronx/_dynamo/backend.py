@@ -15,6 +15,7 @@ import torch
 from torch.fx import GraphModule
 
 from .. import _compilation, _environment, _loading, _warnings
+from .._graph import faults
 from .._graph.builder import parse
 from . import metrics
 from .errors import REMEDY, NeuronCompileError, NeuronUnsupportedError
@@ -165,8 +166,10 @@ def _compile_concrete(gm: GraphModule, kind: str, options: BackendOptions, symbo
     _check_placement(lowered)
     program, entry = None, None
     if lowered.computed:
-        entry = _run_compiler(lowered, options)
-        program = _compilation.program_of(entry, name, f"neff:{options.model_name}")
+        serialised = lowered.graph.serialise()
+        entry = _run_compiler(lowered, serialised, options)
+        notes = faults.notes_of(serialised, lowered.assertions)
+        program = _compilation.program_of(entry, name, f"neff:{options.model_name}", notes)
     from .. import _C
 
     graph = _C.CompiledGraph(
@@ -233,9 +236,8 @@ def _check_placement(lowered: Lowered) -> None:
     )
 
 
-def _run_compiler(lowered: Lowered, options: BackendOptions):
+def _run_compiler(lowered: Lowered, graph: bytes, options: BackendOptions):
     compile_options = _environment.compile_options()
-    graph = lowered.graph.serialise()
     folder = None
     if options.workdir is not None:
         folder = os.path.join(options.workdir, lowered.graph.name)

@@ -91,6 +91,8 @@ class Lowered:
     # Path of each node's module, for profiles.
     modules: list[str] = field(default_factory=list)
     numbers: HostNumbers | None = None
+    # What a condition on the device says if it does not hold, by the node that fails.
+    assertions: dict[int, str] = field(default_factory=dict)
 
     def uses_host(self) -> bool:
         return any(item.on_host for item in self.inputs) or any(item.on_host for item in self.outputs)
@@ -237,6 +239,7 @@ class Lowering:
         self.input_of: dict[Node, int] = {}
         self.mutations: dict[Node, Any] = {}
         self.checks: list[Any] = []
+        self.assertions: dict[int, str] = {}
         self.placeholders: list[Node] = []
         self.device: int | None = None
         self.modules: list[str] = []
@@ -520,6 +523,8 @@ class Lowering:
 
         with unset_fake_temporarily():
             table = add_constant(self.builder, torch.zeros(1))
+        message = node.args[1] if len(node.args) > 1 else node.kwargs.get("assert_msg")
+        self.assertions[self.builder.node_count] = f"assertion failed: {message}" if message else "assertion failed"
         self.checks += self._add_node(node, "aten.index_select.default", [table, 0, row], [(torch.float32, [1], [1])])
 
     def _copy(self, node: Node) -> None:
@@ -586,6 +591,7 @@ class Lowering:
                 spec.kind, spec.index = "tensor", lowered.computed + spec.index
         lowered.modules = self.modules
         lowered.numbers = self.numbers
+        lowered.assertions = self.assertions
         return lowered
 
     @staticmethod

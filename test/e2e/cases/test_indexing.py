@@ -109,54 +109,6 @@ def test_sums_of_what_is_not_finite():
     check(lambda x, i, v: x.index_add(0, i, v), torch.zeros(5, 2), index, values, signed_zero=False)
 
 
-OUT_OF_RANGE = {
-    "embedding": (lambda x, i: F.embedding(i, x), (20, 3), [3, 20]),
-    "embedding, negative": (lambda x, i: F.embedding(i, x), (20, 3), [3, -1]),
-    "rows": (lambda x, i: x[i], (20, 3), [0, 20]),
-    "rows, negative": (lambda x, i: x[i], (20, 3), [-21]),
-    "inner": (lambda x, i: x[:, i], (4, 20, 3), [20]),
-    "one row": (lambda x, i: x[i], (1, 30), [1]),
-    "part": (lambda x, i: x[:10, :5][i], (20, 30), [10]),
-    "pairs": (lambda x, i: x[i[:1], i[1:]], (20, 3), [0, 3]),
-    "beyond 64 bits": (lambda x, i: x[i[:1], i[1:]], (20, 4), [2**62, 0]),
-    "gather": (lambda x, i: torch.gather(x, 0, i[:, None]), (20, 3), [20]),
-    "index_copy": (lambda x, i: x.index_copy_(0, i, x[:1] + 1), (20, 3), [20]),
-    "index_put": (lambda x, i: x.index_put((i,), x[0]), (20, 3), [-21]),
-    "scatter": (lambda x, i: x.scatter(1, i[:, None], 1.0), (20, 3), [3]),
-    "index_add": (lambda x, i: x.index_add(1, i, x[:, :1]), (20, 3), [3]),
-}
-
-
-@pytest.mark.parametrize("name", OUT_OF_RANGE)
-@pytest.mark.parametrize("compiled", (False, True), ids=("eager", "compiled"))
-def test_index_out_of_range(name, compiled):
-    """An error that says which index, never another row."""
-    function, shape, indices = OUT_OF_RANGE[name]
-    x, i = torch.randn(shape).to("neuron"), torch.tensor(indices).to("neuron")
-    with pytest.raises(RuntimeError, match="out of bounds"):
-        (compile(function) if compiled else function)(x, i).cpu()
-    assert torch.equal((x[0] * 0).cpu(), torch.zeros(shape[1:]))  # the device goes on
-
-
-@pytest.mark.parametrize("compiled", (False, True), ids=("eager", "compiled"))
-@pytest.mark.parametrize("target", (9, -1), ids=("beyond", "negative"))
-def test_class_out_of_range(target, compiled):
-    """The loss and the gradient of its row are NaN (docs/PyTorch.md), and an assertion in a compiled graph finds it."""
-    scores = torch.randn(3, 4).to("neuron").requires_grad_()
-    classes = torch.tensor([0, target, 2]).to("neuron")
-    loss = (compile(F.cross_entropy) if compiled else F.cross_entropy)(scores, classes)
-    loss.backward()
-    assert loss.isnan().item() and scores.grad.isnan().all(1).tolist() == [False, True, False]
-
-    def checked(scores, classes):
-        torch._assert_async(((classes >= 0) & (classes < 4)).all(), "class out of range")
-        return F.cross_entropy(scores, classes)
-
-    if compiled:
-        with pytest.raises(RuntimeError, match="_assert_async"):
-            compile(checked)(scores.detach(), classes).cpu()
-
-
 CACHES = {
     "index_copy_": lambda cache, at, new: cache.index_copy_(2, at, new),
     "assignment": lambda cache, at, new: cache.__setitem__((slice(None), slice(None), at), new),

@@ -120,6 +120,12 @@ extern "C" {
 
 const char *open_neuron_last_error(void) { return lastError.c_str(); }
 
+// Programs of the double check no indices: PyTorch's CPU kernels do.
+NRT_STATUS open_neuron_last_index_fault(open_neuron_index_fault_t *) { return NRT_INVALID; }
+NRT_STATUS open_neuron_model_debug_record(const nrt_model_t *, uint32_t, open_neuron_debug_record_t *) {
+  return NRT_INVALID;
+}
+
 const char *nrt_get_status_as_str(NRT_STATUS status) {
   switch (status) {
   case NRT_SUCCESS:
