@@ -55,6 +55,10 @@ bool normaliseName(std::string &name) {
   return true;
 }
 
+/// A file of a few kilobytes must not unpack to gigabytes. Constants are numbers that hardly compress; streams and JSON
+/// are small, and do by a factor of ten to a hundred.
+uint64_t mostBytesIn(uint64_t archiveBytes) { return (uint64_t(256) << 20) + archiveBytes * 200; }
+
 } // namespace
 
 Expected<std::vector<uint8_t>> packMembers(std::span<const Member> members, bool compress) {
@@ -93,6 +97,12 @@ Expected<std::vector<uint8_t>> packMembers(std::span<const Member> members, bool
   }
   if (archive_write_close(a) != ARCHIVE_OK)
     return failed();
+  uint64_t total = 0;
+  for (const Member &member : members)
+    total += member.data.size();
+  // Constants of nothing but zeros: readers would take it for an attack.
+  if (compress && total > mostBytesIn(out.size()))
+    return packMembers(members, false);
   return out;
 }
 
@@ -107,6 +117,7 @@ Expected<std::vector<Member>> unpackMembers(std::span<const uint8_t> payload, ui
   std::vector<Member> members;
   std::set<std::string> names;
   uint64_t total = 0;
+  maxBytes = std::min(maxBytes, mostBytesIn(payload.size()));
   for (;;) {
     archive_entry *entry = nullptr;
     int result = archive_read_next_header(a, &entry);
@@ -126,8 +137,8 @@ Expected<std::vector<Member>> unpackMembers(std::span<const uint8_t> payload, ui
     // The declared size is not trusted for an allocation.
     uint64_t declared = uint64_t(std::max<la_int64_t>(archive_entry_size(entry), 0));
     if (declared > maxBytes - total)
-      return Error(ErrorKind::OutOfMemory,
-                   cat("expected at most ", maxBytes, " bytes of members but '", member.name, "' exceeds them"));
+      return Error(ErrorKind::OutOfMemory, cat("expected at most ", maxBytes, " bytes of members in ", payload.size(),
+                                               " bytes of archive but '", member.name, "' exceeds them"));
     member.data.reserve(size_t(std::min<uint64_t>(declared, 1 << 20)));
     for (;;) {
       const void *block = nullptr;

@@ -9,7 +9,32 @@
 
 namespace neuroncore::neff {
 
+/// The files of a NEFF are nested a handful of levels. Deeper text costs the parser far more time than its size.
+constexpr int kMaxDepth = 64;
+
+static bool isNestedTooDeep(std::span<const uint8_t> bytes) {
+  int depth = 0;
+  bool inText = false;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const uint8_t c = bytes[i];
+    if (inText) {
+      i += c == '\\';
+      inText = c != '"';
+    } else if (c == '"') {
+      inText = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMaxDepth)
+        return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 Expected<Json> parseJson(std::span<const uint8_t> bytes) {
+  if (isNestedTooDeep(bytes))
+    return Error(ErrorKind::InvalidInput, cat("expected JSON text of at most ", kMaxDepth, " levels"));
   Json json = Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded())
     return Error(ErrorKind::InvalidInput, "expected JSON text");
