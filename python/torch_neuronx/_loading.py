@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import importlib.machinery
 import os
+import struct
 import sys
 import warnings
 
@@ -155,6 +156,30 @@ def _check_extension() -> None:
     )
 
 
+def _check_complete() -> None:
+    """A library whose end is missing is mapped all the same, and kills the process where the missing part is read."""
+    package = os.path.dirname(__file__)
+    for directory in (package, os.path.join(package, "lib")):
+        if not os.path.isdir(directory):
+            continue
+        for name in sorted(os.listdir(directory)):
+            if not name.endswith(".so"):
+                continue
+            path = os.path.join(directory, name)
+            with open(path, "rb") as file:
+                header = file.read(64)
+                present = os.fstat(file.fileno()).st_size
+            # Section headers come last in an ELF file of 64 bits; what is none, the loader explains.
+            if len(header) < 64 or header[:6] != b"\x7fELF\x02\x01":
+                continue
+            (start,) = struct.unpack_from("<Q", header, 0x28)
+            size, count = struct.unpack_from("<HH", header, 0x3A)
+            if present < start + size * count:
+                raise _BrokenInstallation(
+                    f"expected {start + size * count} bytes in {path} but got {present}: the file is truncated; {_REMEDY}"
+                )
+
+
 def _print_on_cpu(torch) -> None:
     """Formats device tensors from a copy on the CPU: the formatter computes with the tensor it prints, which would
     compile a dozen programs for a print. Core does the same for several device types, by name."""
@@ -176,6 +201,7 @@ def _load() -> None:
     torch = _import_torch()
     _check_versions(torch)
     _check_extension()
+    _check_complete()
     torch.utils.rename_privateuse1_backend("neuron")
     # Static initialisers register the allocator, the guard, the hooks and the operators.
     from . import _C, neuron

@@ -109,6 +109,12 @@ DAMAGE = {
     "other python": (r"for Python 3\.\d+ but got _C\.cpython-27\.so", "reinstall open-torch-neuronx"),
     "broken extension": (r"_C\S+\.so: (file too short|invalid ELF header)", "reinstall open-torch-neuronx"),
     "foreign extension": (r"_C\S+|PyInit__C", "reinstall open-torch-neuronx"),
+    "truncated extension": (
+        r"expected \d+ bytes in \S+_C\S+\.so but got \d+: the file is truncated",
+        "reinstall open-torch-neuronx",
+    ),
+    "truncated library": (r"expected \d+ bytes in \S+libtorch_neuron\.so but got \d+", "reinstall open-torch-neuronx"),
+    "truncated compiler": (r"expected \d+ bytes in \S+_compiler\S+\.so but got \d+", "reinstall open-torch-neuronx"),
     "no library": (r"libtorch_neuron\.so: cannot open shared object", "reinstall open-torch-neuronx"),
     "foreign library": (r"\.so: undefined symbol", "reinstall open-torch-neuronx"),
     "other version": (r"expected PyTorch 2\.12\S+ .* but got 2\.13", "reinstall torch_neuronx for this PyTorch"),
@@ -126,6 +132,10 @@ def _damage(package, damage):
         extension.rename(package / "_C.cpython-27.so")
     elif damage == "broken extension":
         extension.write_bytes(b"not a library")
+    elif damage.startswith("truncated"):
+        (compiler,) = package.glob("_compiler*.so")
+        file = {"extension": extension, "library": library, "compiler": compiler}[damage.split()[1]]
+        os.truncate(file, file.stat().st_size * 2 // 3)
     elif damage == "foreign extension":
         shutil.copyfile(FOREIGN_LIBRARY, extension)
     elif damage == "no library":
