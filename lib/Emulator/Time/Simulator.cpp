@@ -235,7 +235,9 @@ Simulator::Cause Simulator::engineCause(int s, const Pending &pending, const Com
   }
   if (cost.unit != TensorUnit::None && stream.loaderPs == start)
     return {TimelineEvent::Reason::Engine, stream.loaderEvent};
-  if (stream.enginePs == start || stream.lastStartPs == start)
+  if (stream.enginePs == start)
+    return {TimelineEvent::Reason::Engine, stream.engineEvent};
+  if (stream.lastStartPs == start)
     return {TimelineEvent::Reason::Engine, stream.dataEvent};
   for (uint32_t mask = cost.resources; mask != 0; mask &= mask - 1)
     if (const int bit = __builtin_ctz(mask); resourcePs_[bit] == start)
@@ -308,6 +310,8 @@ void Simulator::stepEngine(int s, int64_t start, const ComputeCost &cost) {
   stream.dataEvent = position;
   if (cost.unit == TensorUnit::Loader)
     stream.loaderEvent = position;
+  else
+    stream.engineEvent = position;
   if (freesSlot && !tableLoaded)
     stream.slotEvent = position;
   for (uint32_t mask = cost.resources; mask != 0; mask &= mask - 1)
@@ -457,9 +461,11 @@ void Simulator::triggerDma(int s, const Instruction &instruction, int32_t semaph
     // The descriptors are made on the GpSimd data path, between its instructions.
     Stream &gpsimd = streams_[isa::streamIndex(Engine::Gpsimd)];
     if (gpsimd.enginePs > begin)
-      startCause = {TimelineEvent::Reason::Engine, gpsimd.dataEvent};
+      startCause = {TimelineEvent::Reason::Engine, gpsimd.engineEvent};
     begin = std::max(begin, gpsimd.enginePs);
     gpsimd.enginePs = begin + cost.generatorPs;
+    // What waits for the data path waits for this trigger.
+    gpsimd.engineEvent = trigger;
     sums_.engines[isa::streamIndex(Engine::Gpsimd)].busyPs += cost.generatorPs;
   }
   const int64_t start = std::max(begin + cost.dispatchPs, queuePs_[instruction.queue]);

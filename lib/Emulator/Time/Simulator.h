@@ -128,9 +128,10 @@ private:
     int64_t loaderPs = 0;       // the weight loader is free
     int64_t lastStartPs = 0;
     int64_t lastVisiblePs = 0;
-    /// Positions of the latest events: of the sequencer, the data path, the weight loader, and the start that freed a
-    /// place in the queue.
-    int64_t sequencerEvent = -1, dataEvent = -1, loaderEvent = -1, slotEvent = -1;
+    /// Positions of the latest events: of the sequencer, the data path, the weight loader, the start that freed a
+    /// place in the queue, and what holds the data path until enginePs (GpSimd: also the trigger of a transfer whose
+    /// descriptors it makes).
+    int64_t sequencerEvent = -1, dataEvent = -1, loaderEvent = -1, slotEvent = -1, engineEvent = -1;
     isa::PeState pe;
     size_t traceIndex = 0;
     std::vector<CachedCost> costs;

@@ -201,7 +201,8 @@ void SteadyLoops::skip(const Snapshot &middle, const Snapshot &last, int64_t n) 
       pending.run += uint32_t(n) * runs;
       moveEvent(pending.cause.event);
     }
-    for (int64_t *event : {&stream.sequencerEvent, &stream.dataEvent, &stream.loaderEvent, &stream.slotEvent})
+    for (int64_t *event :
+         {&stream.sequencerEvent, &stream.dataEvent, &stream.loaderEvent, &stream.slotEvent, &stream.engineEvent})
       moveEvent(*event);
   }
   for (int64_t &event : sim_.resourceEvent_)

@@ -224,6 +224,31 @@ TEST(Timing, MonotoneUpdatesOutOfOrder) {
   EXPECT_GE(simulate(tester).kernelPs, c.dispatchPs + c.dataPs() + c.completionPs + cost(Engine::Vector, op).latencyPs);
 }
 
+TEST(Timing, DescriptorsBehindDescriptorsNameTheirCause) {
+  // The second transfer has a queue of its own and waits for the data path of GpSimd, which no instruction holds. Both
+  // are short.
+  ProgramTester tester;
+  const int in = tester.addVariable("in", 128 * 4 * 4);
+  for (uint8_t queue : {0, 1}) {
+    Instruction &load = tester.load(Engine::Gpsimd, tile(Dtype::F32, 128, 4, queue * 8192), in);
+    load.queue = queue;
+    load.dgeMode = isa::DgeMode::Software;
+  }
+  TimingOptions options;
+  options.recordCauses = true;
+  std::vector<TimelineEvent> events;
+  simulate(tester, options).timeline.forEach([&](const TimelineEvent &event) { return events.push_back(event), true; });
+  const auto second = std::find_if(events.begin(), events.end(), [](const TimelineEvent &event) {
+    return event.kind == TimelineEvent::Kind::Transfer && event.queue == 1;
+  });
+  ASSERT_NE(second, events.end());
+  EXPECT_EQ(second->reason, TimelineEvent::Reason::Engine);
+  ASSERT_NE(second->cause, 0u);
+  const TimelineEvent &cause = *(second - second->cause);
+  EXPECT_EQ(cause.kind, TimelineEvent::Kind::Sequencer);
+  EXPECT_EQ(cause.pc, 0u);
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Steady loops
 // ---------------------------------------------------------------------------------------------------------------------
