@@ -158,6 +158,12 @@ NRT_STATUS open_neuron_enqueue_marker(uint32_t vnc, open_neuron_callback_t callb
 NRT_STATUS open_neuron_wait(nrta_seq_t sequence);
 NRT_STATUS open_neuron_synchronize(uint32_t vnc);
 
+/// For callers that have waited for a second by other means than the functions above, which do the same: shows on a
+/// terminal how far the core is (TORCH_NEURONX_PROGRESS), until it is ended. NULL if the core does not exist.
+typedef struct open_neuron_progress open_neuron_progress_t;
+open_neuron_progress_t *open_neuron_progress_begin(uint32_t vnc);
+void open_neuron_progress_end(open_neuron_progress_t *progress);
+
 /// Stops the execution that runs on a core and drops those that wait, for a process that is about to end; returns when
 /// the queue is empty. Each completes with a failure, and what it was to write has no defined value. Copies still run.
 NRT_STATUS open_neuron_cancel(uint32_t vnc);

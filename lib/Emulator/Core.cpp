@@ -63,6 +63,8 @@ public:
   }
 
 private:
+  static constexpr uint64_t kCheckInterval = 256;
+
   void finishPending() {
     products_.run();
     batch_.run();
@@ -108,7 +110,7 @@ private:
       }
       ++executed_;
       // One instruction may take a millisecond, and who cancels waits for the next look.
-      if ((executed_ & 0xff) == 0 && !checkLimits(stream))
+      if (executed_ % kCheckInterval == 0 && !checkLimits(stream))
         return false;
       if (!executeStep(stream, step, state, length))
         return false;
@@ -117,6 +119,8 @@ private:
   }
 
   bool checkLimits(int stream) {
+    if (options_.executed)
+      options_.executed->fetch_add(kCheckInterval, std::memory_order_relaxed);
     if (options_.cancel && options_.cancel->load(std::memory_order_relaxed))
       return fail(stream, ErrorKind::Internal, "execution was cancelled");
     if (options_.deadline != std::chrono::steady_clock::time_point::max() &&

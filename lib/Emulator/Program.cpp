@@ -6,6 +6,7 @@
 #include "lib/Emulator/Program.h"
 
 #include "lib/Emulator/Ops/Ops.h"
+#include "lib/Emulator/Sequencer.h"
 #include "neuron/Isa/InstructionTable.h"
 #include "neuron/Support/Text.h"
 
@@ -222,6 +223,32 @@ LoadedProgram::~LoadedProgram() = default;
 const neff::Neff &LoadedProgram::neff() const { return *impl_->neff; }
 const target::MachineModel &LoadedProgram::model() const { return *impl_->model; }
 bool LoadedProgram::pathDependsOnData() const { return impl_->pathDependsOnData; }
+
+uint64_t LoadedProgram::executedInstructions() const {
+  // Following the control flow takes some nanoseconds each; what is longer runs for minutes.
+  constexpr uint64_t kMost = 100'000'000;
+  std::call_once(impl_->counted, [this] {
+    if (impl_->pathDependsOnData)
+      return;
+    uint64_t executed = 0;
+    for (const std::vector<Step> &steps : impl_->steps) {
+      const uint32_t length = uint32_t(steps.size());
+      SequencerState state;
+      state.ended = steps.empty();
+      while (!state.ended) {
+        if (++executed > kMost)
+          return;
+        const Step &step = steps[state.pc];
+        if (step.kind != Step::Kind::Control)
+          advance(state, length);
+        else if (executeControl(*step.instruction, state, length) != ControlResult::Ok)
+          return;
+      }
+    }
+    impl_->executedInstructions = executed;
+  });
+  return impl_->executedInstructions;
+}
 
 TileOpOrError decodeTileOp(const Instruction &instruction, const DecodeContext &context) {
   switch (instruction.opcode) {

@@ -7,6 +7,7 @@
 #define NEURON_LIB_EMULATOR_PROGRAM_H
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct LoadedProgram::Impl {
   std::vector<std::unique_ptr<TileOp>> tileOps;
   std::vector<std::unique_ptr<DmaOp>> dmaOps;
   bool pathDependsOnData = false;
+  mutable std::once_flag counted;
+  mutable uint64_t executedInstructions = 0;
 };
 
 /// Which HBM pattern belongs to the only operand of register_load (a source: 1) and register_store (a destination: 0).

@@ -32,6 +32,8 @@ namespace {
 /// An idle device thread looks for work this long before it sleeps: waking it costs more than most small executions.
 constexpr int64_t kSpinNs = 50000;
 
+constexpr std::chrono::seconds kBeforeProgress{1};
+
 bool isCaptured() { return SystemTrace::active() || Inspector::active(); }
 
 /// What turns the monotonic clock into nanoseconds since the Unix epoch.
@@ -106,16 +108,56 @@ void Device::waitFor(int unit, uint64_t number) {
   if (isCompleted(unit, number))
     return;
   std::unique_lock lock(mutex_);
-  ++waiters_;
-  workDone_.wait(lock, [&] { return isCompleted(unit, number); });
-  --waiters_;
+  wait(lock, [&] { return isCompleted(unit, number); });
 }
 
 void Device::waitIdle() {
   std::unique_lock lock(mutex_);
+  wait(lock, [&] { return unfinished_ == 0; });
+}
+
+template <typename Done> void Device::wait(std::unique_lock<std::mutex> &lock, Done done) {
   ++waiters_;
-  workDone_.wait(lock, [&] { return unfinished_ == 0; });
+  // The line and its thread only for those who wait long.
+  if (!workDone_.wait_for(lock, kBeforeProgress, done)) {
+    lock.unlock();
+    const std::unique_ptr<ProgressLine> line = progressOf(*this);
+    lock.lock();
+    workDone_.wait(lock, done);
+    // Its thread asks for the queue's state.
+    lock.unlock();
+  }
+  if (!lock.owns_lock())
+    lock.lock();
   --waiters_;
+}
+
+std::string Device::describeProgress() {
+  Running running;
+  size_t waiting = 0;
+  {
+    std::lock_guard lock(mutex_);
+    running = running_;
+    waiting = queue_.size();
+  }
+  std::string text;
+  if (running.program) {
+    text = running.program->neff().name;
+    // It counts in steps, which short programs do not reach. What is left is told of the last one only.
+    if (const uint64_t executed = executed_.load(std::memory_order_relaxed))
+      text +=
+          cat(", ", describeAmount(executed, running.program->executedInstructions() * uint64_t(running.repeat),
+                                   "instructions", waiting != 0 ? 0 : double(monotonicNs() - running.startNs) / 1e9));
+  }
+  if (waiting != 0)
+    text += cat(text.empty() ? "" : ", ", waiting, " more in the queue");
+  return text;
+}
+
+std::unique_ptr<ProgressLine> progressOf(Device &device) {
+  return std::make_unique<ProgressLine>(
+      cat("neuron:", device.index(), " executes"), [&device] { return device.describeProgress(); },
+      std::chrono::steady_clock::now() - kBeforeProgress);
 }
 
 void Device::cancel() {
@@ -172,6 +214,10 @@ void Device::threadMain() {
         return; // stopped, and everything is done
       task = std::move(queue_.front());
       queue_.pop_front();
+      if (task->kind == Task::Kind::Execute) {
+        executed_.store(0, std::memory_order_relaxed);
+        running_ = {task->model->program, monotonicNs(), task->repeat};
+      }
     }
     runTask(*task);
   }
@@ -233,6 +279,7 @@ void Device::runTask(Task &task) {
     const int unit = unitOf(task.unit, task.queue);
     completed_[unit].store(task.number, std::memory_order_release);
     --unfinished_;
+    running_ = {};
     std::erase_if(notifications_, [&](const Notification &notification) {
       if (notification.unit != unit || notification.number > task.number)
         return false;
@@ -318,6 +365,7 @@ Status Device::execute(Task &task, open_neuron_timing_t &timing, bool &hasTiming
   if (model.program->pathDependsOnData())
     options.trace = &trace;
   options.cancel = &cancelled_;
+  options.executed = &executed_;
   options.deadline =
       std::chrono::steady_clock::now() + std::chrono::microseconds(int64_t(settings_.execTimeoutSeconds * 1e6));
   model.bind(task.inputs, task.outputs);

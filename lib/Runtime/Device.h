@@ -20,6 +20,7 @@
 #include "lib/Runtime/DeviceMemory.h"
 #include "lib/Runtime/Settings.h"
 #include "neuron/Emulator/Emulator.h"
+#include "neuron/Support/Progress.h"
 #include "neuron/Target/MachineModel.h"
 #include "nrt/nrt_async.h"
 #include "nrt/open_neuron.h"
@@ -86,6 +87,10 @@ struct Task {
 
 int64_t monotonicNs();
 
+class Device;
+/// A line that shows how far the device is to who has waited for a second.
+std::unique_ptr<ProgressLine> progressOf(Device &device);
+
 class Device {
 public:
   Device(int index, const Settings &settings, const target::MachineModel &model, std::unique_ptr<DeviceMemory> memory);
@@ -105,6 +110,8 @@ public:
   uint64_t lastCompleted(int unit) const;
   void waitFor(int unit, uint64_t number);
   void waitIdle();
+  /// What a line of progress says: what is executed, how far it is, and how much waits behind it.
+  std::string describeProgress();
   /// Makes every execution fail until the queue is empty, then returns.
   void cancel();
   /// Calls `notify` (an eventfd, owned by the device from now on) when the work is done.
@@ -122,6 +129,8 @@ public:
 private:
   static constexpr size_t kMaxPending = 4096;
 
+  /// workDone_.wait(lock, done), with a line of progress when it takes long.
+  template <typename Done> void wait(std::unique_lock<std::mutex> &lock, Done done);
   void threadMain();
   void runTask(Task &task);
   /// For captures of the runtime's own.
@@ -149,11 +158,20 @@ private:
   };
   std::vector<Notification> notifications_;
   std::vector<Task::Result> errors_;
+  /// What the device thread executes, for those who ask how far it is.
+  struct Running {
+    std::shared_ptr<const emulator::LoadedProgram> program;
+    int64_t startNs = 0;
+    int repeat = 1;
+  };
+  Running running_;
   size_t unfinished_ = 0;
   int waiters_ = 0;
   bool sleeping_ = false;
   bool stop_ = false;
   std::atomic<uint64_t> arrivals_ = 0;
+  /// Instructions of what runs, in steps.
+  std::atomic<uint64_t> executed_ = 0;
   std::thread thread_;
 
   std::atomic<int> workerThreads_ = 0;

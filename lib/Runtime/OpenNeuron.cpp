@@ -62,6 +62,10 @@ void fillTiming(const nrt_model &model, const emulator::TimingResult &result, op
 
 } // namespace
 
+struct open_neuron_progress {
+  std::unique_ptr<ProgressLine> line;
+};
+
 extern "C" {
 
 const char *open_neuron_last_error(void) { return lastError(); }
@@ -253,6 +257,15 @@ NRT_STATUS open_neuron_wait(nrta_seq_t sequence) {
   state->devices[core]->waitFor(unit, number);
   return reportErrors(*state->devices[core]);
 }
+
+open_neuron_progress_t *open_neuron_progress_begin(uint32_t vnc) {
+  NRT_STATUS status = NRT_SUCCESS;
+  State *state = currentState(status);
+  Device *device = state ? deviceOf(*state, vnc, status) : nullptr;
+  return device ? new open_neuron_progress{progressOf(*device)} : nullptr;
+}
+
+void open_neuron_progress_end(open_neuron_progress_t *progress) { delete progress; }
 
 NRT_STATUS open_neuron_synchronize(uint32_t vnc) {
   NRT_STATUS status = NRT_SUCCESS;

@@ -53,7 +53,9 @@ void writeText(std::string_view text) {
 
 } // namespace
 
-ProgressLine::ProgressLine(std::string work) : work_(std::move(work)) {
+ProgressLine::ProgressLine(std::string work, std::function<std::string()> describe,
+                           std::chrono::steady_clock::time_point start)
+    : work_(std::move(work)), describe_(std::move(describe)), start_(start) {
   if (!isWanted() || taken.exchange(true))
     return;
   outer_ = std::exchange(theLine, this);
@@ -84,16 +86,27 @@ void ProgressLine::show() {
   std::unique_lock lock(mutex_);
   auto next = start_ + kBeforeFirst;
   while (!ended_.wait_until(lock, next, [this] { return done_; })) {
-    write();
+    std::string text;
+    if (describe_) {
+      // May take a while the first time.
+      lock.unlock();
+      text = describe_();
+      lock.lock();
+      if (done_)
+        return;
+    }
+    write(text);
     next = std::chrono::steady_clock::now() + kBetween;
   }
 }
 
-void ProgressLine::write() {
+void ProgressLine::write(const std::string &description) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%.1f s", elapsed.count());
   std::string text = work_ + ": ";
+  if (!description.empty())
+    text += description + ", ";
   if (!phase_.empty())
     text += phase_ + ", ";
   if (const char *unit = unit_; unit && count_ != 0)
@@ -103,6 +116,27 @@ void ProgressLine::write() {
   text.resize(std::min(text.size(), columns() - 1));
   writeText(std::string(kErase) + text);
   shown_ = true;
+}
+
+std::string describeAmount(uint64_t done, uint64_t total, const char *units, double seconds) {
+  const auto number = [](double value) {
+    char text[32];
+    std::snprintf(text, sizeof(text),
+                  value < 1e4   ? "%.0f"
+                  : value < 1e6 ? "%.0f thousand"
+                                : "%.1f million",
+                  value < 1e4   ? value
+                  : value < 1e6 ? value / 1e3
+                                : value / 1e6);
+    return std::string(text);
+  };
+  if (total == 0 || done > total)
+    return number(double(done)) + ' ' + units;
+  const double share = double(done) / double(total);
+  std::string text = std::to_string(int(100 * share)) + " % of " + number(double(total)) + ' ' + units;
+  if (share >= 0.02 && seconds > 0)
+    text += ", about " + std::to_string(int64_t(seconds / share * (1 - share) + 0.5)) + " s left";
+  return text;
 }
 
 void reportPhase(const std::string &name) {

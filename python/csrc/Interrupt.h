@@ -46,9 +46,15 @@ private:
 /// Short enough to feel prompt, long enough to cost nothing.
 constexpr std::chrono::milliseconds interruptInterval{100};
 
-/// condition.wait(lock, ready), ended by an interrupt. `lock` is held again when the interrupt is raised.
-template <typename Ready>
-void waitInterruptibly(std::condition_variable &condition, std::unique_lock<std::mutex> &lock, Ready ready) {
+struct NoWaiting {
+  void operator()() const {}
+};
+
+/// condition.wait(lock, ready), ended by an interrupt. `lock` is held again when the interrupt is raised. `waiting` is
+/// called without the lock each time that the wait goes on.
+template <typename Ready, typename Waiting = NoWaiting>
+void waitInterruptibly(std::condition_variable &condition, std::unique_lock<std::mutex> &lock, Ready ready,
+                       Waiting waiting = {}) {
   if (ready())
     return;
   EngineWait wait;
@@ -59,6 +65,7 @@ void waitInterruptibly(std::condition_variable &condition, std::unique_lock<std:
       ~Unlocked() { lock.lock(); }
     } unlocked(lock);
     wait.check();
+    waiting();
   }
 }
 

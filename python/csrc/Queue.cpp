@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include <c10/util/Exception.h>
 
@@ -92,7 +94,13 @@ template <typename Ready> void Queue::waitForProgress(std::unique_lock<std::mute
     explicit Waiter(int &waiters) : count(waiters) { ++count; }
     ~Waiter() { --count; }
   } waiter(waiters_);
-  waitInterruptibly(progress_, lock, ready);
+  constexpr std::chrono::seconds beforeProgress{1};
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<WaitProgress> line;
+  waitInterruptibly(progress_, lock, ready, [&] {
+    if (!line && std::chrono::steady_clock::now() - start >= beforeProgress)
+      line.emplace(device_);
+  });
 }
 
 uint64_t Queue::submit(std::unique_ptr<Submission> submission) {

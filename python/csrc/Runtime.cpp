@@ -112,6 +112,10 @@ MemoryInfo memoryInfo(int device) {
 
 void cancelExecutions(int device) noexcept { (void)open_neuron_cancel(static_cast<uint32_t>(device)); }
 
+WaitProgress::WaitProgress(int device) : handle_(open_neuron_progress_begin(static_cast<uint32_t>(device))) {}
+
+WaitProgress::~WaitProgress() { open_neuron_progress_end(static_cast<open_neuron_progress_t *>(handle_)); }
+
 void setCheckMode(bool enabled) {
   ensureUsable();
   const NRT_STATUS status = open_neuron_set_check_mode(enabled);

@@ -122,6 +122,18 @@ MemoryInfo memoryInfo(int device);
 /// Stops the execution that runs on the device and drops those that wait; each completes with an error.
 void cancelExecutions(int device) noexcept;
 
+/// On a terminal, how far the device is: for who has waited for a second.
+class WaitProgress {
+public:
+  explicit WaitProgress(int device);
+  ~WaitProgress();
+  WaitProgress(const WaitProgress &) = delete;
+  WaitProgress &operator=(const WaitProgress &) = delete;
+
+private:
+  void *handle_;
+};
+
 /// Whether the runtime checks executions for hazards (slow); see docs/Emulator.md.
 void setCheckMode(bool enabled);
 /// Host threads that share the work of one instruction; 0: the runtime decides. Results do not depend on it.

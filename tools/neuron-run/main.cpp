@@ -4,6 +4,7 @@
 // neuron-run: executes a NEFF on the software NeuronCore, with .npy files as inputs and outputs.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -23,6 +25,7 @@
 #include "neuron/Emulator/Timing.h"
 #include "neuron/Isa/InstructionTable.h"
 #include "neuron/Neff/Neff.h"
+#include "neuron/Support/Progress.h"
 #include "neuron/Support/Text.h"
 #include "neuron/Target/MachineModel.h"
 
@@ -256,6 +259,14 @@ int runTool(const Options &options) {
       return fail(core.error());
     emulator::ExecuteOptions execute;
     execute.trace = &trace;
+    std::atomic<uint64_t> executed = 0;
+    execute.executed = &executed;
+    const auto started = std::chrono::steady_clock::now();
+    std::optional<ProgressLine> progress(std::in_place, "neuron-run executes", [&, program = *program] {
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
+      return describeAmount(executed, program->executedInstructions() * uint64_t(options.repeat), "instructions",
+                            seconds.count());
+    });
     std::vector<double> times;
     for (int i = 0; i < options.repeat; ++i) {
       const auto begin = std::chrono::steady_clock::now();
@@ -263,6 +274,7 @@ int runTool(const Options &options) {
         return fail(status.error());
       times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
     }
+    progress.reset();
     if (options.repeat > 1) {
       std::sort(times.begin(), times.end());
       std::fprintf(options.json ? stderr : stdout,
@@ -283,7 +295,9 @@ int runTool(const Options &options) {
   if (options.timeline || options.json || !options.trace.empty()) {
     emulator::TimingOptions timing;
     timing.recordTimeline = !options.trace.empty();
+    std::optional<ProgressLine> progress(std::in_place, "neuron-run models the time");
     Expected<emulator::TimingResult> result = emulator::simulateTiming(**program, trace, timing);
+    progress.reset();
     if (!result)
       return fail(result.error());
     if (options.timeline)
@@ -300,7 +314,9 @@ int runTool(const Options &options) {
   if (options.check) {
     emulator::CheckOptions check;
     check.trace = trace;
+    std::optional<ProgressLine> progress(std::in_place, "neuron-run checks");
     Expected<emulator::CheckResult> result = emulator::checkProgram(**program, check);
+    progress.reset();
     if (!result)
       return fail(result.error());
     std::FILE *out = options.json ? stderr : stdout;

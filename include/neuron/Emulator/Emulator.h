@@ -53,6 +53,9 @@ public:
   const target::MachineModel &model() const;
   /// Whether an execution produces a non-empty ControlTrace.
   bool pathDependsOnData() const;
+  /// What the five sequencers execute together, found by following their control flow once; 0 where that depends on
+  /// data or would take too long. For estimates.
+  uint64_t executedInstructions() const;
 
   struct Impl;
   const Impl &impl() const { return *impl_; }
@@ -80,6 +83,8 @@ struct ExecuteOptions {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   /// Stops with an error after so many instructions (0: no limit); a guard against programs that never end.
   uint64_t maxInstructions = 0;
+  /// Counts executed instructions, at intervals, when not null.
+  std::atomic<uint64_t> *executed = nullptr;
 };
 
 /// One NeuronCore: SBUF, PSUM, registers, semaphores. Executes one program at a time; not thread-safe. The model must

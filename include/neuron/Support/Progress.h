@@ -10,6 +10,8 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -22,7 +24,10 @@ namespace neuroncore {
 /// long.
 class ProgressLine {
 public:
-  explicit ProgressLine(std::string work);
+  /// `describe`, if not empty, says what follows the work's name, instead of what is reported. The line's thread asks
+  /// it before each writing. `start` may lie in the past.
+  explicit ProgressLine(std::string work, std::function<std::string()> describe = {},
+                        std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now());
   ~ProgressLine();
   ProgressLine(const ProgressLine &) = delete;
   ProgressLine &operator=(const ProgressLine &) = delete;
@@ -31,10 +36,11 @@ private:
   friend void reportPhase(const std::string &name);
   friend void reportStep(const char *unit, size_t number, size_t count);
   void show();
-  void write();
+  void write(const std::string &description);
 
   const std::string work_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const std::function<std::string()> describe_;
+  const std::chrono::steady_clock::time_point start_;
   ProgressLine *outer_ = nullptr;
   std::mutex mutex_;
   std::condition_variable ended_;
@@ -44,6 +50,10 @@ private:
   std::atomic<size_t> number_ = 0, count_ = 0;
   std::thread writer_;
 };
+
+/// "34 % of 1.2 million instructions, about 8 s left": `done` of `total` units after so many seconds. Without the share
+/// where the total is not known (0), without the estimate where it is too early for one or no seconds are given.
+std::string describeAmount(uint64_t done, uint64_t total, const char *units, double seconds);
 
 /// What this thread does now; without a line, nothing happens.
 void reportPhase(const std::string &name);
