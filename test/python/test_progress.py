@@ -129,7 +129,7 @@ def command(name, *arguments):
 
 def compile(nodes):
     with open("graph.pb", "wb") as file:
-        file.write(big_graph(nodes).SerializeToString())
+        file.write(big_graph(nodes))
     return lambda: command("neuron-compile", "graph.pb", "-o", "graph.neff")
 
 

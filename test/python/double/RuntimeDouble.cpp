@@ -273,6 +273,8 @@ NRT_STATUS open_neuron_enqueue(nrt_model_t *model, const void *const *inputs, vo
 }
 
 NRT_STATUS open_neuron_cancel(uint32_t) { return NRT_SUCCESS; }
+open_neuron_progress_t *open_neuron_progress_begin(uint32_t) { return nullptr; }
+void open_neuron_progress_end(open_neuron_progress_t *) {}
 NRT_STATUS open_neuron_set_check_mode(bool) { return NRT_SUCCESS; }
 NRT_STATUS open_neuron_set_worker_threads(uint32_t) { return NRT_SUCCESS; }
 
