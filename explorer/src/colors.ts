@@ -107,3 +107,11 @@ export function seriesColor(index: number, dark: boolean): string {
   const [r, g, b] = rgbOf(index, dark);
   return `rgb(${r},${g},${b})`;
 }
+
+/** Black or white, whichever is easier to read on that colour. */
+export function textOn(index: number, dark: boolean): string {
+  const linear = rgbOf(index, dark).map((value) => (value / 255) ** 2.2);
+  const luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  // Where the contrasts with black and with white are the same.
+  return luminance > 0.179 ? "#10151c" : "#ffffff";
+}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import { describe, expect, it } from "vitest";
-import { blend, colorOf, makePalette } from "../src/colors";
+import { blend, colorOf, makePalette, seriesColor, textOn } from "../src/colors";
 import type { SliceColumns } from "../src/data/drawn";
 import { condition } from "../src/data/inline";
 import { bytes, duration, moment, roundStep } from "../src/format";
@@ -324,5 +324,19 @@ describe("rows of the hierarchy", () => {
     ]);
     expect(inRows(Array.from({ length: 9 }, () => part(0, 1))).rows).toBe(4);
     expect(inRows([]).rows).toBe(1);
+  });
+});
+
+describe("text on colours", () => {
+  it("can be read", () => {
+    const luminance = (channels: number[]) =>
+      [0.2126, 0.7152, 0.0722].reduce((sum, weight, i) => sum + weight * (channels[i] / 255) ** 2.2, 0);
+    for (const dark of [false, true])
+      for (let index = 0; index < 16; index++) {
+        const ground = luminance(seriesColor(index, dark).match(/\d+/g)!.map(Number));
+        const text = luminance(textOn(index, dark) === "#ffffff" ? [255, 255, 255] : [16, 21, 28]);
+        const contrast = (Math.max(ground, text) + 0.05) / (Math.min(ground, text) + 0.05);
+        expect(contrast, `colour ${index}, ${dark ? "dark" : "light"}`).toBeGreaterThan(4);
+      }
   });
 });

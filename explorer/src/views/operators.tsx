@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import { useMemo, useState } from "react";
-import { seriesColor } from "../colors";
+import { seriesColor, textOn } from "../colors";
 import type { Row } from "../data/source";
 import { bytes, count, duration, percent } from "../format";
 import { Await, Empty, useLoaded, useSession, useWindow } from "../parts/common";
@@ -249,6 +249,7 @@ function Icicle({ roots, kernels }: { roots: TreeNode[]; kernels: Row[] }) {
                 top: row * LEVEL,
                 height: LEVEL - 2,
                 background: seriesColor(Number(node.id) % 16, dark),
+                color: textOn(Number(node.id) % 16, dark),
               }}
               className={highlight?.has(node.name) ? "highlighted" : ""}
               title={`${node.name}\n${duration(node.end - node.start)}, MFU ${percent(node.row.mfu as number)}`}
