@@ -57,7 +57,7 @@ bool normaliseName(std::string &name) {
 
 /// A file of a few kilobytes must not unpack to gigabytes. Constants are numbers that hardly compress; streams and JSON
 /// are small, and do by a factor of ten to a hundred.
-uint64_t mostBytesIn(uint64_t archiveBytes) { return (uint64_t(256) << 20) + archiveBytes * 200; }
+uint64_t mostBytesIn(uint64_t archiveBytes) { return (uint64_t(256) << 20) + archiveBytes * 64; }
 
 } // namespace
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "neuron/Support/File.h"
 #include "neuron/Support/Text.h"
 
 namespace neuroncore::run {
@@ -33,10 +34,10 @@ std::string_view valueOf(std::string_view header, std::string_view key) {
 } // namespace
 
 Expected<Array> readNpy(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return bad(path, "cannot be opened");
-  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  Expected<std::string> content = readTextFile(path);
+  if (!content)
+    return content.error();
+  const std::string &bytes = *content;
   if (bytes.size() < 10 || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0)
     return bad(path, "expected a .npy file");
   const int major = uint8_t(bytes[6]);

@@ -25,6 +25,7 @@
 #include "neuron/Emulator/Timing.h"
 #include "neuron/Isa/InstructionTable.h"
 #include "neuron/Neff/Neff.h"
+#include "neuron/Support/File.h"
 #include "neuron/Support/Progress.h"
 #include "neuron/Support/Text.h"
 #include "neuron/Target/MachineModel.h"
@@ -175,11 +176,10 @@ void printTimeline(const emulator::TimingResult &result, const target::MachineMo
 }
 
 int runTool(const Options &options) {
-  std::ifstream file(options.neff, std::ios::binary);
-  if (!file)
-    return fail(cat(options.neff, " cannot be opened"));
-  const std::vector<uint8_t> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  Expected<neff::Neff> read = neff::readNeff(bytes);
+  Expected<std::vector<uint8_t>> bytes = readFile(options.neff);
+  if (!bytes)
+    return fail(bytes.error());
+  Expected<neff::Neff> read = neff::readNeff(*bytes);
   if (!read)
     return fail(read.error().withContext(options.neff));
   auto neff = std::make_shared<neff::Neff>(std::move(*read));
