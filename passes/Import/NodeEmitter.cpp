@@ -90,8 +90,19 @@ Value NodeImporter::unary(UnaryFunction function, Value operand) {
                                        function, operand);
 }
 
+/// `other`, converted to the element type of `value` after an error if it has another one: a formula met a dtype that
+/// it was not written for.
+static Value ofOneElementType(NodeImporter &b, Value value, Value other) {
+  if (b.element(value) == b.element(other))
+    return other;
+  std::string types;
+  llvm::raw_string_ostream(types) << b.element(value) << " and " << b.element(other);
+  b.error("unsupported dtypes: the formula would mix " + types);
+  return b.castTo(other, b.element(value));
+}
+
 Value NodeImporter::binary(BinaryFunction function, Value lhs, Value rhs) {
-  assert(element(lhs) == element(rhs) && "operands of one element type");
+  rhs = ofOneElementType(*this, lhs, rhs);
   Shape sizes = broadcastShapes({lhs, rhs});
   lhs = alignRank(lhs, sizes.size());
   rhs = alignRank(rhs, sizes.size());
@@ -99,7 +110,7 @@ Value NodeImporter::binary(BinaryFunction function, Value lhs, Value rhs) {
 }
 
 Value NodeImporter::compare(ComparePredicate predicate, Value lhs, Value rhs) {
-  assert(element(lhs) == element(rhs) && "operands of one element type");
+  rhs = ofOneElementType(*this, lhs, rhs);
   Shape sizes = broadcastShapes({lhs, rhs});
   lhs = alignRank(lhs, sizes.size());
   rhs = alignRank(rhs, sizes.size());
@@ -107,7 +118,7 @@ Value NodeImporter::compare(ComparePredicate predicate, Value lhs, Value rhs) {
 }
 
 Value NodeImporter::select(Value condition, Value onTrue, Value onFalse) {
-  assert(element(onTrue) == element(onFalse) && "alternatives of one element type");
+  onFalse = ofOneElementType(*this, onTrue, onFalse);
   Shape sizes = broadcastShapes({condition, onTrue, onFalse});
   condition = alignRank(condition, sizes.size());
   onTrue = alignRank(onTrue, sizes.size());

@@ -74,6 +74,8 @@ private:
   /// Of a form that writes its arguments: errors that `results` do not show.
   void checkInPlace(const std::vector<EagerResult> &results);
   void checkDimensions();
+  void checkDtypes();
+  void fixStrides(std::vector<EagerResult> &results);
   torch::jit::Stack metaStack();
 
   Outcome launch(EagerEntry &entry);

@@ -4,10 +4,14 @@
 // The miss path of eager mode: what the results look like (meta kernels, which also raise PyTorch's own errors), and
 // the request to the compiler.
 
+#include <unordered_set>
+
 #include <ATen/EmptyTensor.h>
+#include <ATen/TensorIterator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/ones.h>
 #include <ATen/record_function.h>
 #include <c10/core/WrapDimMinimal.h>
 
@@ -91,6 +95,80 @@ c10::IValue toMeta(const c10::IValue &value) {
   if (value.isGenerator())
     return c10::IValue();
   return value;
+}
+
+/// One element of each tensor, on the CPU.
+c10::IValue toProbe(const c10::IValue &value) {
+  if (value.isTensor() && value.toTensor().defined()) {
+    const at::Tensor &tensor = value.toTensor();
+    // Of 16-bit types the device may have more.
+    const c10::ScalarType dtype =
+        c10::isReducedFloatingType(tensor.scalar_type()) ? c10::ScalarType::Float : tensor.scalar_type();
+    return at::ones(std::vector<int64_t>(tensor.dim(), 1), at::TensorOptions(dtype).device(at::kCPU));
+  }
+  return value.isGenerator() ? c10::IValue() : value;
+}
+
+/// Elementwise operators whose shape functions are written in Python and do not find the strides that the CPU's
+/// iterator over the same tensors does.
+bool hasStridesOfIterator(const std::string &name) {
+  static const std::unordered_set<std::string> names = {
+      "aten.copysign.Tensor",
+      "aten.div.Tensor_mode",
+      "aten.elu_backward.default",
+      "aten.floor_divide.default",
+      "aten.hardsigmoid_backward.default",
+      "aten.hardswish_backward.default",
+      "aten.hardtanh_backward.default",
+      "aten.heaviside.default",
+      "aten.logaddexp.default",
+      "aten.logaddexp2.default",
+      "aten.logical_and.default",
+      "aten.logical_or.default",
+      "aten.logical_xor.default",
+      "aten.logit_backward.default",
+      "aten.softplus_backward.default",
+      "aten.special_xlog1py.default",
+      "aten.xlogy.Tensor",
+  };
+  return names.count(name) > 0;
+}
+
+bool isElementwiseWithoutTag(const std::string &name) {
+  static const std::unordered_set<std::string> names = {
+      "aten.elu_backward.default",
+      "aten.floor_divide.default",
+      "aten.hardshrink_backward.default",
+      "aten.hardsigmoid_backward.default",
+      "aten.hardswish.default",
+      "aten.hardswish_backward.default",
+      "aten.hardtanh_backward.default",
+      "aten.leaky_relu_backward.default",
+      "aten.log_sigmoid_forward.default",
+      "aten.mish_backward.default",
+      "aten.rsub.Tensor",
+      "aten.softplus_backward.default",
+      "aten.softshrink_backward.default",
+  };
+  return names.count(name) > 0;
+}
+
+/// Those whose CPU kernels allocate row-major results.
+bool hasRowMajorResults(const std::string &name) {
+  static const std::unordered_set<std::string> names = {"aten.isin.Tensor_Scalar", "aten.log_sigmoid_forward.default",
+                                                        "aten.pow.Scalar"};
+  return names.count(name) > 0;
+}
+
+std::vector<int64_t> stridesOfIterator(const std::vector<at::Tensor> &tensors, c10::ScalarType dtype) {
+  at::TensorIteratorConfig config;
+  config.set_check_mem_overlap(false).check_all_same_dtype(false).check_all_same_device(false);
+  config.declare_static_dtype_and_device(dtype, at::kMeta);
+  config.add_owned_output(at::Tensor());
+  for (const at::Tensor &tensor : tensors)
+    config.add_owned_const_input(
+        at::Tensor(at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type())));
+  return config.build().output().strides().vec();
 }
 
 void flatten(const c10::IValue &value, std::vector<EagerResult> &results) {
@@ -238,7 +316,47 @@ std::vector<EagerResult> EagerCall::inferResults(const EagerRequest &request) {
     overload_.functional_.callBoxed(stack);
   for (const c10::IValue &value : stack)
     flatten(value, results);
+  fixStrides(results);
   return results;
+}
+
+/// Where shape functions find other strides than the CPU's kernels have.
+void EagerCall::fixStrides(std::vector<EagerResult> &results) {
+  if (hasRowMajorResults(overload_.functionalName_)) {
+    for (EagerResult &result : results)
+      result.strides = contiguous(result.sizes);
+    return;
+  }
+  const bool isLdexp = overload_.functionalName_ == "aten.ldexp.Tensor";
+  if (results.size() != 1 || elements(results[0]) == 0 || !(isLdexp || hasStridesOfIterator(overload_.functionalName_)))
+    return;
+  std::vector<at::Tensor> tensors;
+  for (size_t i = 0; i < overload_.functional_.schema().arguments().size(); ++i)
+    if (argument(i).isTensor())
+      tensors.push_back(argument(i).toTensor());
+  // The CPU's ldexp is a product with pow(2, other), whose result is row-major.
+  if (isLdexp && tensors.size() == 2)
+    tensors[1] = at::Tensor(at::detail::empty_strided_meta(
+        tensors[1].sizes(), c10::contiguous_strides(tensors[1].sizes()), tensors[1].scalar_type()));
+  results[0].strides = stridesOfIterator(tensors, results[0].dtype);
+  if (!isDense(results[0]))
+    results[0].strides = contiguous(results[0].sizes);
+}
+
+/// Raises what the CPU does about dtypes that its kernel refuses: shape functions accept them.
+void EagerCall::checkDtypes() {
+  if (overload_.isForeach_ ||
+      !(overload_.op_.hasTag(at::Tag::pointwise) || isElementwiseWithoutTag(overload_.functionalName_)))
+    return;
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < overload_.functional_.schema().arguments().size(); ++i) {
+    const c10::IValue &value = argument(i);
+    if (value.isTensorList() || value.isOptionalTensorList())
+      return;
+    stack.push_back(toProbe(value));
+  }
+  const c10::impl::ExcludeDispatchKeyGuard noAutograd(c10::autograd_dispatch_keyset);
+  overload_.functional_.callBoxed(stack);
 }
 
 std::unique_ptr<EagerEntry> EagerCall::compile() {
@@ -273,6 +391,7 @@ std::unique_ptr<EagerEntry> EagerCall::compile() {
         !overload_.updatesState_)
       checkInPlace(entry->results);
     checkDimensions();
+    checkDtypes();
   } catch (...) {
     // Either the user's mistake or data that the result's shape depends on: the CPU tells which.
     refusal_ = std::current_exception();

@@ -133,6 +133,11 @@ void runOnCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 
+/// A kernel that refuses a dtype says it better than we could: this is the caller's mistake, on any device.
+bool refusesDtype(const c10::NotImplementedError &error) {
+  return std::string(error.what_without_backtrace()).find(" not implemented for '") != std::string::npos;
+}
+
 void boxedFallback(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   fallbackToCpu(op, stack, "the compiler has no lowering for it", /*registered=*/false);
 }
@@ -150,7 +155,10 @@ void refusedToCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, const
     std::rethrow_exception(refusal);
   try {
     runOnCpu(op, stack);
-  } catch (const c10::NotImplementedError &) {
+  } catch (const c10::NotImplementedError &error) {
+    // A dtype that the CPU's kernel refuses, or no kernel at all.
+    if (refusesDtype(error))
+      throw;
     std::rethrow_exception(refusal);
   }
   fellBack().count(op.schema().name());
@@ -170,8 +178,7 @@ void fallbackToCpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, cons
   try {
     runOnCpu(op, stack);
   } catch (const c10::NotImplementedError &error) {
-    // A kernel that refuses a dtype says it better than we could: this is the caller's mistake, on any device.
-    if (std::string(error.what_without_backtrace()).find(" not implemented for '") != std::string::npos)
+    if (refusesDtype(error))
       throw;
     TORCH_CHECK_NOT_IMPLEMENTED(false, "CPU fallback failed for ", name,
                                 " on neuron tensors: ", error.what_without_backtrace());
