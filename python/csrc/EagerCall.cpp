@@ -560,7 +560,7 @@ EagerCall::Outcome EagerCall::launch(EagerEntry &entry) {
     LaunchOptions options;
     options.parameters = {parameters_.data(), parameters_.size()};
     options.generator = generator_;
-    if (!entry.program->description().faultNotes.empty())
+    if (entry.program->description().faultNotes)
       options.callersLine = callersLine();
     for (Distinct &distinct : tensors_)
       if (distinct.onHost) {

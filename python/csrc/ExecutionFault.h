@@ -9,6 +9,8 @@
 #define NEURON_PYTHON_CSRC_EXECUTIONFAULT_H
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,6 +44,10 @@ struct FaultNote {
   /// Replaces everything about the index: the node is a condition of the user's.
   std::string condition;
 };
+
+/// Makes the notes of a program, from its graph, when somebody is told of a fault: at compilation they would take
+/// longer than compiling a small graph does. Null for programs that read at no such indices.
+using FaultNotes = std::shared_ptr<const std::function<std::vector<FaultNote>()>>;
 
 /// A line of the user's program.
 struct SourceLine {

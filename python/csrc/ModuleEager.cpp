@@ -156,10 +156,44 @@ ModelVariable::Role roleOf(const std::string &text) {
   return ModelVariable::Role::RngState;
 }
 
+std::vector<FaultNote> noteList(const py::object &function) {
+  std::vector<FaultNote> notes;
+  for (const py::handle note : function())
+    notes.push_back({note["node"].cast<uint32_t>(), note["op"].cast<std::string>(), note["noun"].cast<std::string>(),
+                     note["dimensions"].cast<std::vector<std::pair<int, int64_t>>>(), note["wraps"].cast<bool>(),
+                     note["is_index_error"].cast<bool>(), note["place"].cast<std::string>(),
+                     note["remedy"].cast<std::string>(), note["condition"].cast<std::string>()});
+  return notes;
+}
+
+/// `function` makes the notes, or is None.
+FaultNotes faultNotes(py::object function) {
+  if (function.is_none())
+    return nullptr;
+  using Notes = std::function<std::vector<FaultNote>()>;
+  PyObject *borrowed = function.ptr();
+  // The last owner may be any thread, and one that outlives the interpreter.
+  const auto release = [borrowed](const Notes *notes) {
+    delete notes;
+    if (!Py_IsInitialized() || _Py_IsFinalizing())
+      return;
+    const py::gil_scoped_acquire gil;
+    Py_DECREF(borrowed);
+  };
+  function.release();
+  return FaultNotes(new Notes([borrowed]() -> std::vector<FaultNote> {
+                      if (!Py_IsInitialized() || _Py_IsFinalizing())
+                        return {};
+                      const py::gil_scoped_acquire gil;
+                      return noteList(py::reinterpret_borrow<py::object>(borrowed));
+                    }),
+                    release);
+}
+
 std::shared_ptr<Program> makeProgram(const py::bytes &neff, std::string label, std::string kernelName, std::string hash,
                                      const std::vector<std::tuple<std::string, std::string, int>> &inputs,
                                      const std::vector<std::pair<std::string, int>> &outputs, int64_t rngIncrement,
-                                     const std::vector<py::dict> &faultNotes) {
+                                     py::object faultNotesFunction) {
   ProgramDescription description;
   description.neff = neff;
   description.label = std::move(label);
@@ -170,12 +204,7 @@ std::shared_ptr<Program> makeProgram(const py::bytes &neff, std::string label, s
   for (const auto &[name, alias] : outputs)
     description.outputs.push_back({name, alias});
   description.rngIncrement = rngIncrement;
-  for (const py::dict &note : faultNotes)
-    description.faultNotes.push_back(
-        {note["node"].cast<uint32_t>(), note["op"].cast<std::string>(), note["noun"].cast<std::string>(),
-         note["dimensions"].cast<std::vector<std::pair<int, int64_t>>>(), note["wraps"].cast<bool>(),
-         note["is_index_error"].cast<bool>(), note["place"].cast<std::string>(), note["remedy"].cast<std::string>(),
-         note["condition"].cast<std::string>()});
+  description.faultNotes = faultNotes(std::move(faultNotesFunction));
   auto program = std::make_shared<Program>(std::move(description));
   rememberProgram(program);
   return program;
@@ -271,8 +300,7 @@ void bindEager(py::module_ &module) {
 
   py::class_<Program, std::shared_ptr<Program>>(module, "Program")
       .def(py::init(&makeProgram), py::arg("neff"), py::arg("label"), py::arg("kernel_name"), py::arg("hash"),
-           py::arg("inputs"), py::arg("outputs"), py::arg("rng_increment"),
-           py::arg("fault_notes") = std::vector<py::dict>())
+           py::arg("inputs"), py::arg("outputs"), py::arg("rng_increment"), py::arg("fault_notes") = py::none())
       .def_property_readonly("label", [](const Program &program) { return program.description().label; })
       .def_property_readonly("hash", [](const Program &program) { return program.description().hash; })
       .def_property_readonly("neff", [](const Program &program) { return py::bytes(program.description().neff); })

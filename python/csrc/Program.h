@@ -47,8 +47,7 @@ struct ProgramDescription {
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   int64_t rngIncrement = 0;
-  /// Of nodes that read at indices.
-  std::vector<FaultNote> faultNotes;
+  FaultNotes faultNotes;
 };
 
 /// A number as a program reads it.

@@ -144,20 +144,17 @@ void Queue::complete(void *context, const std::string &error, const IndexFault *
   queue->onComplete(std::move(submission), error, fault, timing);
 }
 
-/// Under the mutex.
-void Queue::keepError(const Submission &submission, const std::string &error, const IndexFault *fault) {
-  error_ = submission.label ? *submission.label + ": " : std::string();
-  errorIsIndexError_ = false;
-  std::optional<FaultDescription> description;
-  if (fault && submission.faultNotes && !submission.faultNotes->empty())
-    description = describeFault(*fault, submission.model->nodesOf(fault->debugId), *submission.faultNotes,
-                                submission.callersLine);
-  if (!description) {
-    error_ += error;
-    return;
+Queue::Failure Queue::failureOf(const Submission &submission, const std::string &error, const IndexFault *fault) {
+  Failure failure;
+  failure.label = submission.label ? *submission.label + ": " : std::string();
+  failure.text = error;
+  if (fault && submission.faultNotes && *submission.faultNotes) {
+    failure.fault = *fault;
+    failure.nodes = submission.model->nodesOf(fault->debugId);
+    failure.notes = *submission.faultNotes;
+    failure.callersLine = submission.callersLine;
   }
-  error_ += description->text + "\n(device: " + error + ')';
-  errorIsIndexError_ = description->isIndexError;
+  return failure;
 }
 
 void Queue::onComplete(std::unique_ptr<Submission> submission, const std::string &error, const IndexFault *fault,
@@ -168,8 +165,8 @@ void Queue::onComplete(std::unique_ptr<Submission> submission, const std::string
           : hostTransferTime(static_cast<int64_t>(submission->parameters.size() * sizeof(ParameterSlot)));
   const int64_t overhead = Recorder::deviceCapture() ? timing.captureOverhead : timing.overhead;
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!error.empty() && error_.empty())
-    keepError(*submission, error, fault);
+  if (!error.empty() && !failure_)
+    failure_ = failureOf(*submission, error, fault);
   const int64_t transferStart = reserve(submission->enqueueTime, parameterTime);
   const int64_t start = reserve(transferStart + parameterTime, overhead + timing.kernel);
   const int64_t end = clock_;
@@ -277,15 +274,20 @@ void Queue::drain() noexcept {
 void Queue::synchronise() {
   ensureUsable();
   wait();
-  std::string error;
-  bool isIndexError;
+  std::optional<Failure> failure;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    error.swap(error_);
-    isIndexError = errorIsIndexError_;
+    failure.swap(failure_);
   }
-  TORCH_CHECK_INDEX(error.empty() || !isIndexError, "execution failed on neuron:", device_, ": ", error);
-  TORCH_CHECK(error.empty(), "execution failed on neuron:", device_, ": ", error);
+  if (!failure)
+    return;
+  std::optional<FaultDescription> description;
+  if (failure->fault)
+    description = describeFault(*failure->fault, failure->nodes, (*failure->notes)(), failure->callersLine);
+  const std::string text =
+      failure->label + (description ? description->text + "\n(device: " + failure->text + ')' : failure->text);
+  TORCH_CHECK_INDEX(!description || !description->isIndexError, "execution failed on neuron:", device_, ": ", text);
+  TORCH_CHECK(false, "execution failed on neuron:", device_, ": ", text);
 }
 
 bool Queue::idle() {

@@ -50,7 +50,7 @@ struct Submission {
   /// Name of the operator or graph, for error messages.
   const std::string *label = nullptr;
   /// Of the program; never null once it is submitted.
-  const std::vector<FaultNote> *faultNotes = nullptr;
+  const FaultNotes *faultNotes = nullptr;
   std::optional<SourceLine> callersLine;
   /// Bound by address, so they live here until the completion.
   std::vector<ParameterSlot> parameters;
@@ -111,7 +111,16 @@ public:
 private:
   void onComplete(std::unique_ptr<Submission> submission, const std::string &error, const IndexFault *fault,
                   const ExecutionTiming &timing);
-  void keepError(const Submission &submission, const std::string &error, const IndexFault *fault);
+  /// What is known about an error until somebody is told of it.
+  struct Failure {
+    std::string label, text;
+    /// Of an index out of range: what the instruction was made of, and where it was called.
+    std::optional<IndexFault> fault;
+    std::vector<uint32_t> nodes;
+    FaultNotes notes;
+    std::optional<SourceLine> callersLine;
+  };
+  static Failure failureOf(const Submission &submission, const std::string &error, const IndexFault *fault);
   void append(HostWork work);
   void run(HostWork work);
   template <typename Ready> void waitForProgress(std::unique_lock<std::mutex> &lock, Ready ready);
@@ -128,8 +137,7 @@ private:
   uint64_t completed_ = 0;
   int64_t clock_ = 0;
   /// The first that nobody has seen yet.
-  std::string error_;
-  bool errorIsIndexError_ = false;
+  std::optional<Failure> failure_;
   std::vector<std::unique_ptr<Submission>> free_;
 };
 

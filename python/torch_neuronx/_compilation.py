@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -185,8 +185,8 @@ def graph_of(key: str) -> tuple[bytes, list[str]] | None:
         return _graphs.get(key)
 
 
-def program_of(entry: _cache.Entry, label: str, kernel_name: str, fault_notes: Sequence[dict[str, Any]] = ()):
-    """The launchable program of a cache entry; `fault_notes` are those of its graph (_graph/faults.py)."""
+def program_of(entry: _cache.Entry, label: str, kernel_name: str, fault_notes: Callable[[], list] | None = None):
+    """The launchable program of a cache entry; `fault_notes`: _graph/faults.py."""
     from . import _C
 
     metadata = entry.metadata
@@ -206,7 +206,7 @@ def program_of(entry: _cache.Entry, label: str, kernel_name: str, fault_notes: S
         inputs=inputs,
         outputs=outputs,
         rng_increment=int(metadata.get("rng_increment", 0)),
-        fault_notes=list(fault_notes),
+        fault_notes=fault_notes,
     )
 
 

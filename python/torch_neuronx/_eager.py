@@ -96,4 +96,4 @@ def _compile_call(op: str, inputs, arguments, results, outputs):
         raise
     name = op.split(".", 2)[1]
     label = op.replace(".", "::", 1).removesuffix(".default")
-    return _compilation.program_of(entry, label, f"neff:{name}", faults.notes_of(graph))
+    return _compilation.program_of(entry, label, f"neff:{name}", faults.notes_later(graph))

@@ -168,7 +168,7 @@ def _compile_concrete(gm: GraphModule, kind: str, options: BackendOptions, symbo
     if lowered.computed:
         serialised = lowered.graph.serialise()
         entry = _run_compiler(lowered, serialised, options)
-        notes = faults.notes_of(serialised, lowered.assertions)
+        notes = faults.notes_later(serialised, lowered.assertions)
         program = _compilation.program_of(entry, name, f"neff:{options.model_name}", notes)
     from .. import _C
 

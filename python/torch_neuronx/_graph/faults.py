@@ -7,6 +7,7 @@ that are data: the operators of passes/Import/Indexing.cpp, and losses that pick
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -123,15 +124,15 @@ def _places(graph: Any) -> dict[int, str]:
     return places
 
 
-def notes_of(serialised: bytes, assertions: Mapping[int, str] | None = None) -> list[dict[str, Any]]:
-    """The notes of a serialized graph. `assertions`: nodes that stand for a condition of the user's, with what they say."""
-    if not _NAMES.search(serialised):
-        return []
+def notes_later(serialised: bytes, assertions: Mapping[int, str] | None = None) -> Callable[[], list] | None:
+    """What makes the notes of a serialized graph when they are needed, or None if it reads at no such indices.
+    `assertions`: nodes that stand for a condition of the user's, with what they say."""
+    return functools.partial(_notes_of, serialised, assertions or {}) if _NAMES.search(serialised) else None
+
+
+def _notes_of(serialised: bytes, assertions: Mapping[int, str]) -> list[dict[str, Any]]:
     graph = parse(serialised)
     positions = [position for position, node in enumerate(graph.nodes) if node.op in _ALL]
-    if not positions:
-        return []
-    assertions = assertions or {}
     sizes, places = _Sizes(graph), _places(graph)
     # Debug records find nodes by name, which a node may share with those that prepare its operands.
     same_name: dict[str, list[int]] = {}
