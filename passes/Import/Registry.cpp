@@ -28,6 +28,7 @@ std::vector<Subject> subjects() {
           {"Factories", factoryImporters()},
           {"Contractions", contractionImporters()},
           {"Convolutions", convolutionImporters()},
+          {"Pooling", poolingImporters()},
           {"Attention", attentionImporters()},
           {"Normalization", normalizationImporters()},
           {"Losses", lossImporters()},

@@ -40,6 +40,7 @@ llvm::ArrayRef<Registration> viewImporters();
 llvm::ArrayRef<Registration> assemblyImporters();
 llvm::ArrayRef<Registration> indexingImporters();
 llvm::ArrayRef<Registration> convolutionImporters();
+llvm::ArrayRef<Registration> poolingImporters();
 llvm::ArrayRef<Registration> factoryImporters();
 llvm::ArrayRef<Registration> contractionImporters();
 llvm::ArrayRef<Registration> attentionImporters();

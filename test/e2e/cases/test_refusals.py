@@ -28,8 +28,6 @@ OUT_OF_SCOPE = {
         "adaptive_max_pool2d",
     ),
     "adaptive_avg_pool2d": (lambda t: F.adaptive_avg_pool2d(t, (3, 2)), (image,), "adaptive_avg_pool2d"),
-    "max_pool2d": (lambda t: F.max_pool2d(t, 2), (image,), "max_pool2d"),
-    "avg_pool2d": (lambda t: F.avg_pool2d(t, 2), (image,), "avg_pool2d"),
     "median": (lambda t: t.median(), (rows[1],), "median"),
     "cummax": (lambda t: t.cummax(1), (rows,), "cummax"),
     "bucketize": (lambda t: torch.bucketize(t, torch.linspace(0, 5, 6, device=t.device)), (rows[1],), "bucketize"),

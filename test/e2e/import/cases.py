@@ -753,6 +753,7 @@ import cases_contractions  # noqa: E402, F401
 import cases_convolutions  # noqa: E402, F401
 import cases_factories  # noqa: E402, F401
 import cases_indexing  # noqa: E402, F401
+import cases_pooling  # noqa: E402, F401
 import cases_sorting  # noqa: E402, F401
 import cases_training  # noqa: E402, F401
 import cases_views  # noqa: E402, F401
