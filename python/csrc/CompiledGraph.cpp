@@ -26,6 +26,25 @@ bool hasLayout(const at::Tensor &argument, const GraphInputSpec &spec) {
   return true;
 }
 
+/// Copies into a layout whose elements may share memory: what is repeated is written once.
+void copyToImage(at::Tensor argument, at::Tensor image) {
+  for (int64_t dim = 0; dim < image.dim(); ++dim)
+    if (image.stride(dim) == 0 && image.size(dim) > 1 && argument.stride(dim) == 0) {
+      image = image.narrow(dim, 0, 1);
+      argument = argument.narrow(dim, 0, 1);
+    }
+  if (argument.numel() > 0 && argument.strides() == image.strides() &&
+      at::has_internal_overlap(image) != at::MemOverlap::No) {
+    // Windows, or what cannot be told from them: the memory as a whole.
+    int64_t extent = 1;
+    for (int64_t dim = 0; dim < image.dim(); ++dim)
+      extent += (image.size(dim) - 1) * image.stride(dim);
+    image = image.as_strided({extent}, {1});
+    argument = argument.as_strided({extent}, {1});
+  }
+  image.copy_(argument);
+}
+
 /// A view of an argument, whose storage may begin elsewhere than that of the tensor the graph was made for.
 at::Tensor viewOfArgument(const at::Tensor &argument, const GraphInputSpec &input, const GraphResultSpec &result) {
   at::Tensor base = argument;
@@ -58,7 +77,7 @@ at::Tensor CompiledGraph::onDevice(const at::Tensor &argument, const GraphInputS
               description_.program->description().label, " on neuron:", description_.device, " but got it on ",
               argument.device());
   at::Tensor image(emptyStrided(spec.sizes, spec.strides, spec.dtype, description_.device));
-  image.copy_(argument);
+  copyToImage(argument, image);
   return image;
 }
 

@@ -236,8 +236,11 @@ void EagerCall::checkDimensions() {
   const auto &arguments = overload_.op_.schema().arguments();
   if (arguments.empty() || arguments[0].type()->kind() != c10::TypeKind::TensorType || !argument(0).isTensor())
     return;
-  const int64_t rank = argument(0).toTensor().dim();
+  int64_t rank = argument(0).toTensor().dim();
   for (size_t i = 1; i < count_; ++i) {
+    // The dimension is one of the result, which the gradient of select() has fewer dimensions than.
+    if (arguments[i].name() == "input_sizes" && argument(i).isIntList())
+      rank = static_cast<int64_t>(argument(i).toIntVector().size());
     if (arguments[i].name() != "dim")
       continue;
     if (argument(i).isInt())

@@ -353,8 +353,9 @@ EagerOverload::EagerOverload(c10::OperatorHandle op, EagerForm form, c10::Operat
   for (const int position : structuralScalars)
     if (static_cast<size_t>(position) < plan_.size())
       plan_[position].structuralScalar = true;
-  acceptsHostIndices_ = schema.name().starts_with("aten::index") && schema.arguments().size() > 1 &&
-                        schema.arguments()[1].name() == "indices";
+  // index() and index_put() in all their forms, also those that only autograd calls.
+  acceptsHostIndices_ = schema.arguments().size() > 1 && schema.arguments()[1].name() == "indices" &&
+                        schema.arguments()[1].type()->kind() == c10::TypeKind::ListType;
 }
 
 EagerOverload &EagerOverload::functionalForm() {

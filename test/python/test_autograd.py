@@ -9,6 +9,7 @@ import copy
 
 import pytest
 import torch
+import torch_neuronx
 from conftest import same
 
 
@@ -36,6 +37,25 @@ def test_gradient_accumulation_and_views():
     for _ in range(2):
         (weight[1:3] * 3).sum().backward()
     same(weight.grad, torch.tensor([0.0, 6.0, 6.0, 0.0]))
+
+
+@pytest.mark.real
+def test_gradients_of_parts():
+    """The operators that only autograd calls have programs, and take indices on the CPU as those it differentiates."""
+    for part in (
+        lambda t: t[torch.tensor([[0, 2], [2, -1]])],
+        lambda t: t[:, torch.tensor([1, 1])],
+        lambda t: t.select(2, -1),
+        lambda t: t[..., 1],
+        lambda t: t.diagonal(0, 1, 2),
+        lambda t: t.unfold(2, 2, 1),
+    ):
+        leaves = [torch.arange(24.0, device=device).view(3, 2, 4).requires_grad_() for device in ("cpu", "neuron")]
+        for leaf in leaves:
+            taken = part(leaf)
+            (taken * torch.arange(1.0, taken.numel() + 1, device=leaf.device).view(taken.shape)).sum().backward()
+        same(leaves[1].grad, leaves[0].grad)
+    assert not torch_neuronx.get_fallback_ops()
 
 
 def test_in_place_under_autograd():

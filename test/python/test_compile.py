@@ -336,6 +336,23 @@ def test_mutated_cpu_input_is_written_back():
     assert host.tolist() == [1.0] * 3 and result.tolist() == [2.0] * 3
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_cpu_inputs_whose_elements_share_memory(dynamic):
+    base = torch.arange(12.0)
+    views = {
+        "expanded": base[:3, None].expand(3, 4),
+        "expanded part": base.view(3, 4)[:, 1:2].expand(3, 5),
+        "windows": base.unfold(0, 4, 2),
+        "windows of one column": base.view(6, 2)[:, :1].unfold(0, 3, 1),
+        "no elements": base[:0, None].expand(0, 4),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, view in views.items():
+            result = compiled(lambda t: t * 2 + t.sum(0), dynamic=dynamic)(view)
+            torch.testing.assert_close(result, view * 2 + view.sum(0), msg=lambda text, name=name: f"{name}: {text}")
+
+
 def test_constants_and_factories_in_the_graph():
     table = torch.tensor([1.0, 2.0, 3.0])
 

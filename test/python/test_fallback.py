@@ -57,7 +57,7 @@ def test_warning_names_the_users_line(run_python):
             print(open(item.filename).readlines()[item.lineno - 1].strip(), "|", item.message)
         warnings.simplefilter("error")
         try:
-            torch.nn.functional.max_pool2d(torch.ones(1, 1, 4, 4, device="neuron"), 2)
+            torch.nn.functional.adaptive_max_pool2d(torch.ones(1, 1, 4, 4, device="neuron"), 2)
         except UserWarning as error:
             print("raised |", error)
         """
