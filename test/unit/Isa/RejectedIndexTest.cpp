@@ -30,7 +30,8 @@ TEST(RejectedIndex, IsNegativeWhateverTheIndex) {
 }
 
 TEST(RejectedIndex, PlainRowsAreThemselves) {
-  for (int64_t row : {int64_t(0), int64_t(12), INT64_MAX, int64_t(-1), int64_t(-2147483653), int64_t(-1) << 58}) {
+  for (int64_t row :
+       {int64_t(0), int64_t(12), INT64_MAX, INT64_MIN, int64_t(-1), int64_t(-2147483653), int64_t(-1) << 58}) {
     EXPECT_EQ(RejectedIndex::of(row).index, row);
     EXPECT_EQ(RejectedIndex::of(row).dimension, -1);
   }
