@@ -39,7 +39,7 @@ torch_neuronx = torch_neuronx:_autoload
 neuron = torch_neuronx._dynamo.backend:neuron_backend
 
 [console_scripts]
-neuron-explorer = neuron_explorer.cli:main
+neuron-explorer = neuron_explorer.__main__:main
 ]])
 
 # The table of overloads comes from the compiler; a build without it (tests with the double) uses the list beside this.

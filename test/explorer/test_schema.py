@@ -27,6 +27,15 @@ def test_import_without_torch():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
 
 
+@pytest.mark.parametrize("package", ["numpy", "pyarrow"])
+def test_missing_packages_are_named(package):
+    code = f"import sys; sys.modules[{package!r}] = None; from neuron_explorer.__main__ import main; sys.exit(main())"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.returncode == 2
+    assert f"expected the Python package {package} but it is not installed" in process.stderr
+    assert "Traceback" not in process.stderr
+
+
 def test_show_profile_schema(capsys):
     assert cli.main(["--show-profile-schema"]) == 0
     text = capsys.readouterr().out
