@@ -30,7 +30,7 @@ public:
     bankColumns = std::min<int64_t>(model.tensorEngine().maxMovingFree, model.memory().psumBankBytes / 4);
   }
 
-  ContractPlan run() {
+  std::optional<ContractPlan> run() {
     base.lhs = order(problem.lhs, /*depthDim=*/2, /*otherDim=*/1);
     base.rhs = order(problem.rhs, /*depthDim=*/1, /*otherDim=*/2);
     int64_t banks = model.memory().psumBanks;
@@ -38,7 +38,7 @@ public:
         base.lhs == OperandOrder::TensorEngineTranspose || base.rhs == OperandOrder::TensorEngineTranspose;
     if (tensorTransposes) // their results pass through PSUM
       banks /= 2;
-    ContractPlan best;
+    std::optional<ContractPlan> best;
     double bestCost = std::numeric_limits<double>::infinity();
     int64_t rowTiles = llvm::divideCeil(problem.rows(), partitions);
     int64_t columnTiles = llvm::divideCeil(problem.columns(), bankColumns);
@@ -52,7 +52,9 @@ public:
           plan.depth = std::min(depth * partitions, problem.depth());
           if (base.rhs == OperandOrder::TensorEngineTranspose)
             plan.columns = std::min(plan.columns, partitions);
-          bool smallest = rows == 1 && columns == 1 && depth == 1;
+          if (problem.wholeRows && plan.columns < problem.columns())
+            continue;
+          bool smallest = rows == 1 && columns == 1 && depth == 1 && !problem.wholeRows;
           if (!smallest && sbufBytes(plan) > model.memory().sbufUsableBytesPerPartition)
             continue;
           estimate(plan);
@@ -164,7 +166,7 @@ private:
 
 } // namespace
 
-ContractPlan mlir::neuron::planContract(const ContractProblem &problem, const MachineModel &model) {
+std::optional<ContractPlan> mlir::neuron::planContract(const ContractProblem &problem, const MachineModel &model) {
   return ContractPlanner(problem, model).run();
 }
 
@@ -206,8 +208,8 @@ std::optional<ContractKernelPlan> mlir::neuron::planContractKernel(ArrayRef<Oper
       continue;
     if (isa<ContractOp>(op))
       return refuse(why, "one kernel has one matrix product");
-    if (!isElementwise(op) && !isa<ConstantOp>(op))
-      return refuse(why, "only elementwise operations follow a matrix product in its kernel");
+    if (!isElementwise(op) && !isa<ConstantOp, ReduceOp>(op))
+      return refuse(why, "only elementwise operations and reductions follow a matrix product in its kernel");
     others.push_back(op);
   }
   for (Value operand : contract->getOperands())
@@ -277,8 +279,13 @@ std::optional<ContractKernelPlan> mlir::neuron::planContractKernel(ArrayRef<Oper
     tiles.partition = plan.rowDim;
     if (plan.rowDim >= 0)
       tiles.roles[plan.rowDim] = TilePlan::Role::Partition;
-    for (Operation *op : others)
+    for (Operation *op : others) {
       tiles.places[op] = {};
+      DimMask ended = tiles.space.reduced.lookup(op);
+      if (ended & ~(DimMask(1) << plan.columnDim))
+        return refuse(why, "of a matrix product only rows are reduced in its kernel");
+      problem.wholeRows |= ended != 0;
+    }
     tiles.storeLevels.assign(tiles.space.writes.size(), 0);
     // Two engines compute; each element of each operation takes a cycle of a lane.
     double elements = double(problem.batch()) * double(rows) * double(columns);
@@ -300,7 +307,13 @@ std::optional<ContractKernelPlan> mlir::neuron::planContractKernel(ArrayRef<Oper
     if (!llvm::is_contained(stored, product))
       problem.resultBytes = 0; // counted with the writes
   }
-  plan.blocks = planContract(problem, model);
-  plan.costNs = std::max({plan.blocks.tensorNs, plan.blocks.dmaNs + epilogueDmaNs, epilogueNs});
+  std::optional<ContractPlan> blocks = planContract(problem, model);
+  if (!blocks)
+    return refuse(why, "whole rows of the matrix product, which are reduced, do not fit on chip");
+  plan.blocks = *blocks;
+  // Nothing hides what is computed from the last block.
+  double count = double(problem.batch()) * double(llvm::divideCeil(rows, plan.blocks.rows)) *
+                 double(llvm::divideCeil(columns, plan.blocks.columns));
+  plan.costNs = std::max({plan.blocks.tensorNs, plan.blocks.dmaNs + epilogueDmaNs, epilogueNs}) + epilogueNs / count;
   return plan;
 }

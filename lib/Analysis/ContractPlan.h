@@ -19,6 +19,8 @@ struct ContractProblem {
   bool isF32 = false;
   /// Per partition: what the operations on a block of the result need for each of its columns.
   int64_t epilogueBytesPerColumn = 0;
+  /// Rows of the result are reduced, so a block has all columns.
+  bool wholeRows = false;
 
   int64_t batch() const { return lhs.sizes[0]; }
   int64_t rows() const { return lhs.sizes[1]; }
@@ -46,10 +48,11 @@ struct ContractPlan {
   double costNs() const { return std::max(tensorNs, dmaNs) + 0.2 * std::min(tensorNs, dmaNs); }
 };
 
-/// Always finds a plan for sizes above 0.
-ContractPlan planContract(const ContractProblem &problem, const ::neuroncore::target::MachineModel &model);
+/// Finds a plan for all sizes above 0, but for whole rows that do not fit on chip.
+std::optional<ContractPlan> planContract(const ContractProblem &problem,
+                                         const ::neuroncore::target::MachineModel &model);
 
-/// A kernel of one product and the elementwise operations on its result.
+/// A kernel of one product and the operations on its result: elementwise ones and reductions of its rows.
 struct ContractKernelPlan {
   ContractPlan blocks;
   /// What is computed from the product, and the dimensions of that space which are the product's (-1: size 1).

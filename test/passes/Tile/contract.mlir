@@ -57,16 +57,47 @@ func.func @epilogue(%x: tensor<1x200x300xbf16>, %y: tensor<1x300x600xbf16>, %bia
 
 // -----
 
-// A reduction over the columns of the product needs whole rows: a kernel of its own.
+// Rows that a block has whole are reduced, and what follows from the sum computed, where the product is.
 // CHECK-LABEL: func.func @rows_after_product
+// CHECK: neuron.kernel @kernel0
+// CHECK: %[[P:.*]] = neuron.tile_matmul
+// CHECK: %[[S:.*]] = neuron.reduce <sum> %[[P]] dims [1] : tensor<64x64xf32> -> tensor<64x1xf32>
+// CHECK: %[[C:.*]] = neuron.binary <sub> %[[P]], %[[S]] : tensor<64x64xf32>, tensor<64x1xf32>
+// CHECK: neuron.store %[[C]]
+// CHECK-NOT: neuron.kernel
+func.func @rows_after_product(%x: tensor<1x64x64xf32>, %y: tensor<1x64x64xf32>) -> tensor<1x64x64xf32> {
+  %t = neuron.contract %x, %y : tensor<1x64x64xf32>, tensor<1x64x64xf32> -> tensor<1x64x64xf32>
+  %s = neuron.reduce <sum> %t dims [2] : tensor<1x64x64xf32> -> tensor<1x64x1xf32>
+  %c = neuron.binary <sub> %t, %s : tensor<1x64x64xf32>, tensor<1x64x1xf32> -> tensor<1x64x64xf32>
+  return %c : tensor<1x64x64xf32>
+}
+
+// -----
+
+// Rows longer than PSUM are reduced by a kernel of their own.
+// CHECK-LABEL: func.func @long_rows_after_product
 // CHECK: neuron.kernel @kernel0
 // CHECK: neuron.tile_matmul
 // CHECK: neuron.kernel @kernel1
 // CHECK: neuron.reduce <sum>
-func.func @rows_after_product(%x: tensor<1x64x64xf32>, %y: tensor<1x64x64xf32>) -> tensor<1x64x1xf32> {
-  %t = neuron.contract %x, %y : tensor<1x64x64xf32>, tensor<1x64x64xf32> -> tensor<1x64x64xf32>
-  %s = neuron.reduce <sum> %t dims [2] : tensor<1x64x64xf32> -> tensor<1x64x1xf32>
+func.func @long_rows_after_product(%x: tensor<1x64x64xf32>, %y: tensor<1x64x4608xf32>) -> tensor<1x64x1xf32> {
+  %t = neuron.contract %x, %y : tensor<1x64x64xf32>, tensor<1x64x4608xf32> -> tensor<1x64x4608xf32>
+  %s = neuron.reduce <sum> %t dims [2] : tensor<1x64x4608xf32> -> tensor<1x64x1xf32>
   return %s : tensor<1x64x1xf32>
+}
+
+// -----
+
+// So are columns, which lie across partitions and blocks.
+// CHECK-LABEL: func.func @columns_after_product
+// CHECK: neuron.kernel @kernel0
+// CHECK: neuron.tile_matmul
+// CHECK: neuron.kernel @kernel1
+// CHECK: neuron.reduce <sum>
+func.func @columns_after_product(%x: tensor<1x64x64xf32>, %y: tensor<1x64x64xf32>) -> tensor<1x1x64xf32> {
+  %t = neuron.contract %x, %y : tensor<1x64x64xf32>, tensor<1x64x64xf32> -> tensor<1x64x64xf32>
+  %s = neuron.reduce <sum> %t dims [1] : tensor<1x64x64xf32> -> tensor<1x1x64xf32>
+  return %s : tensor<1x1x64xf32>
 }
 
 // -----
