@@ -67,6 +67,9 @@ struct TilePlan {
   DimMask freeMask() const;
 };
 
+/// A conversion that costs nothing: instructions read 16-bit floats as f32.
+bool isWideningCast(Operation *op);
+
 /// Plans the kernel made of `space.ops()`. Fails, with the reason in `why`, when its values cannot be on chip together.
 std::optional<TilePlan> planTiles(const IterationSpace &space, const ::neuroncore::target::MachineModel &model,
                                   std::string *why = nullptr);

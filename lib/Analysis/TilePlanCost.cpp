@@ -9,7 +9,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include "lib/Analysis/TilePlanner.h"
-#include "neuron/Isa/Instruction.h"
+#include "neuron/Isa/Cost.h"
 
 using namespace mlir;
 using namespace mlir::neuron;
@@ -28,8 +28,7 @@ bool mlir::neuron::isTensorSum(Operation *op) {
          isa<FloatType>(cast<RankedTensorType>(reduce.getType()).getElementType());
 }
 
-/// Conversions that cost nothing: instructions read 16-bit floats and small integers as f32.
-static bool isFreeCast(Operation *op) {
+bool mlir::neuron::isWideningCast(Operation *op) {
   auto cast = dyn_cast<CastOp>(op);
   if (!cast)
     return false;
@@ -84,7 +83,7 @@ int64_t TilePlanner::liveBytes(const TilePlan &plan) const {
         buffers[*buffer].last = std::max(buffers[*buffer].last, index);
       }
     Value result = op->getResult(0);
-    if (isFreeCast(op))
+    if (isWideningCast(op))
       if (auto buffer = bufferOfOperand(op->getOpOperand(0))) {
         bufferOf[result] = *buffer;
         continue;
@@ -106,7 +105,7 @@ int64_t TilePlanner::liveBytes(const TilePlan &plan) const {
   }
   // In place: the operand's bytes are free one step earlier.
   for (auto [index, op] : llvm::enumerate(space.ops())) {
-    if (!isElementwise(op) || op->getNumResults() != 1 || isFreeCast(op))
+    if (!isElementwise(op) || op->getNumResults() != 1 || isWideningCast(op))
       continue;
     auto result = bufferOf.find(op->getResult(0));
     if (result == bufferOf.end())
@@ -172,8 +171,8 @@ double TilePlanner::accessNs(const TilePlan &plan, const HbmAccess &access, bool
   double perEngine = std::ceil(descriptors / double(engines));
   double ns = perEngine * model.dmaDescriptorNs(double(run) * access.elementBytes);
   double efficiency = model.dma().transposeEfficiencyHbmToSbuf;
-  if (!isWrite && efficiency > 0 && partitions > 1 && elements > 1 && access.strides[plan.partition] == 1 &&
-      (access.elementBytes == 2 || access.elementBytes == 4)) {
+  if (!isWrite && efficiency > 0 && partitions * access.elementBytes >= ::neuroncore::isa::kShortestTransposedRow &&
+      elements > 1 && access.strides[plan.partition] == 1 && (access.elementBytes == 2 || access.elementBytes == 4)) {
     double bytes = double(partitions) * double(elements) * double(access.elementBytes);
     double transposed = bytes / double(engines) / (model.dma().engineGbpsPlanning * efficiency);
     // The selection asks for as much of a gain.

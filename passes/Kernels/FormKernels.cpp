@@ -17,6 +17,7 @@
 #include "passes/Kernels/LongRows.h"
 #include "passes/Kernels/OrderScatters.h"
 #include "passes/Kernels/Passes.h"
+#include "passes/Kernels/SeparateCasts.h"
 
 namespace mlir::neuron {
 #define GEN_PASS_DEF_FORMKERNELSPASS
@@ -440,7 +441,7 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
     storeResults(function);
     materializeViews(function);
     isolateRandom(function);
-    Grouping grouping(function, *model, maxOps, explain);
+    Grouping grouping(function, *model, separateCasts(function), maxOps, explain);
     grouping.run();
     if (::neuroncore::interruptRequested())
       return signalPassFailure();

@@ -60,9 +60,16 @@ StridedLayout mlir::neuron::bufferLayout(Value buffer) {
   return layout;
 }
 
-Grouping::Grouping(func::FuncOp function, const ::neuroncore::target::MachineModel &model, unsigned maxOps,
-                   bool explain)
-    : function(function), model(model), maxOps(maxOps), explain(explain) {}
+Grouping::Grouping(func::FuncOp function, const ::neuroncore::target::MachineModel &model,
+                   llvm::DenseSet<Operation *> casts, unsigned maxOps, bool explain)
+    : function(function), model(model), casts(std::move(casts)), maxOps(maxOps), explain(explain) {}
+
+Value Grouping::producedValue(Value operand) const {
+  Value value = viewSource(operand);
+  while (value.getDefiningOp() && casts.contains(value.getDefiningOp()))
+    value = viewSource(value.getDefiningOp()->getOperand(0));
+  return value;
+}
 
 /// `file:line` of the user's code and the name of its node, as errors print them.
 static void printPlace(llvm::raw_ostream &os, Location loc) {
@@ -95,16 +102,16 @@ bool Grouping::canFuse(Operation *op) const {
 SmallVector<unsigned> Grouping::producerGroups(Operation *op) const {
   llvm::SetVector<unsigned> result;
   for (Value operand : op->getOperands())
-    if (auto it = groupOf.find(viewSource(operand).getDefiningOp()); it != groupOf.end())
+    if (auto it = groupOf.find(producedValue(operand).getDefiningOp()); it != groupOf.end())
       result.insert(it->second);
   return result.takeVector();
 }
 
 SmallVector<Operation *> Grouping::withSources(ArrayRef<Operation *> ops) const {
   llvm::SetVector<Operation *> all(ops.begin(), ops.end());
-  for (Operation *op : ops)
-    for (Value operand : op->getOperands())
-      if (Operation *source = viewSource(operand).getDefiningOp(); source && isRematerialized(source))
+  for (size_t index = 0; index < all.size(); ++index)
+    for (Value operand : all[index]->getOperands())
+      if (Operation *source = viewSource(operand).getDefiningOp(); source && isSource(source))
         all.insert(source);
   SmallVector<Operation *> result = all.takeVector();
   llvm::sort(result, [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
@@ -121,7 +128,7 @@ SmallVector<Value> Grouping::storedValues(ArrayRef<Operation *> ops) const {
       while (!work.empty() && !outside) {
         Value value = work.pop_back_val();
         for (Operation *user : value.getUsers()) {
-          if (isView(user))
+          if (isView(user) || casts.contains(user))
             work.push_back(user->getResult(0));
           else if (!members.contains(user))
             outside = true;
@@ -236,7 +243,7 @@ SmallVector<Operation *> Grouping::followers(unsigned group, size_t start, size_
       continue;
     bool needsGroup = false, needsOthers = !canFuse(op), needsLater = needsOthers;
     for (Value operand : op->getOperands()) {
-      Operation *producer = viewSource(operand).getDefiningOp();
+      Operation *producer = producedValue(operand).getDefiningOp();
       if (!producer || isa<ConstantOp, IotaOp>(producer))
         continue;
       auto it = groupOf.find(producer);
@@ -385,7 +392,7 @@ void Grouping::mergeSiblings() {
       continue;
     for (Operation *op : groups[index].ops)
       for (Value operand : op->getOperands()) {
-        Value buffer = viewSource(operand);
+        Value buffer = producedValue(operand);
         Operation *definition = buffer.getDefiningOp();
         if (definition && (isRematerialized(definition) || groupOf.lookup(definition) == index))
           continue;
@@ -409,7 +416,7 @@ void Grouping::run() {
   unsigned index = 0;
   for (Operation &op : function.getBody().front()) {
     position[&op] = index++;
-    if (!isView(&op) && !isa<ConstantOp, IotaOp>(op) && !op.hasTrait<OpTrait::IsTerminator>())
+    if (!isView(&op) && !isa<ConstantOp, IotaOp>(op) && !casts.contains(&op) && !op.hasTrait<OpTrait::IsTerminator>())
       work.push_back(&op);
   }
   for (auto [number, op] : llvm::enumerate(work)) {

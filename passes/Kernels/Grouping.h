@@ -19,7 +19,9 @@ StridedLayout bufferLayout(Value buffer);
 
 class Grouping {
 public:
-  Grouping(func::FuncOp function, const ::neuroncore::target::MachineModel &model, unsigned maxOps, bool explain);
+  /// `casts`: conversions that go wherever their only users are.
+  Grouping(func::FuncOp function, const ::neuroncore::target::MachineModel &model, llvm::DenseSet<Operation *> casts,
+           unsigned maxOps, bool explain);
   void run();
 
   struct Group {
@@ -41,6 +43,10 @@ public:
 
 private:
   bool canFuse(Operation *op) const;
+  /// Made in each kernel that needs it.
+  bool isSource(Operation *op) const { return isRematerialized(op) || casts.contains(op); }
+  /// What an operand is computed from, or a view of, beside what its kernel makes itself.
+  Value producedValue(Value operand) const;
   void place(Operation *op);
   bool tryMerge(ArrayRef<unsigned> groups, Operation *op);
   bool makesCycle(ArrayRef<unsigned> groups, Operation *op) const;
@@ -56,6 +62,7 @@ private:
 
   func::FuncOp function;
   const ::neuroncore::target::MachineModel &model;
+  llvm::DenseSet<Operation *> casts;
   unsigned maxOps;
   bool explain;
   SmallVector<Operation *> work; // what is to be placed, in program order

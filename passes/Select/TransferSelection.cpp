@@ -6,6 +6,7 @@
 // instructions then walk with steps; it may be transposed on its way; a store may be preceded by a copy that puts the
 // tile in order.
 
+#include "neuron/Isa/Cost.h"
 #include "passes/Select/KernelSelector.h"
 
 using namespace mlir;
@@ -136,9 +137,8 @@ LogicalResult KernelSelector::selectLoad(LoadOp op) {
   }
   isa::HbmPattern rows;
   int64_t bytes = elementBytes(element);
-  // Rows shorter than the smallest efficient piece of a transfer gain nothing.
-  if (model.generation() >= 3 && strides[0] == 1 && shape[0] * bytes >= 64 && ref.elementsPerPartition() > 1 &&
-      (bytes == 2 || bytes == 4)) {
+  if (model.generation() >= 3 && strides[0] == 1 && shape[0] * bytes >= isa::kShortestTransposedRow &&
+      ref.elementsPerPartition() > 1 && (bytes == 2 || bytes == 4)) {
     SmallVector<int64_t> sizes(shape.drop_front()), steps(strides.drop_front());
     sizes.push_back(shape[0]);
     steps.push_back(strides[0]);

@@ -69,6 +69,10 @@ ComputeCost computeCost(const target::MachineModel &model, Engine engine, const 
 
 inline constexpr int kMaxDmaEngines = 16;
 
+/// Bytes of the rows that are worth transposing on their way: shorter ones than the smallest efficient piece of a
+/// transfer gain nothing.
+inline constexpr int64_t kShortestTransposedRow = 64;
+
 struct DmaCost {
   int64_t issuePs = 0;
   int64_t dispatchPs = 0;
