@@ -307,6 +307,9 @@ bool TilePlanner::complete(TilePlan &plan) {
       reason = "a row of more than 65535 elements";
       return false;
     }
+  plan.spans.clear();
+  for (const HbmAccess &read : plan.space.reads)
+    plan.spans.push_back(isa<RandomOp>(read.read->getOwner()) ? 0 : chooseSpan(plan, read));
   plan.sbufBytes = liveBytes(plan);
   if (plan.sbufBytes > model.memory().sbufUsableBytesPerPartition * 9 / 10) {
     reason = (Twine("a row needs ") + Twine(plan.sbufBytes) + " bytes per partition of " +

@@ -48,6 +48,9 @@ struct TilePlan {
   /// Level of each store, in the order of `space.writes`: a value computed outside of a loop (a constant, a row
   /// repeated) is still stored in every iteration of the loops that its address depends on.
   llvm::SmallVector<unsigned> storeLevels;
+  /// Of each read in `space.reads`, the free dimensions that are loaded as one run of bytes, gaps included, and then
+  /// walked with steps; none for most.
+  llvm::SmallVector<DimMask> spans;
   /// Level of a read.
   unsigned levelOf(const HbmAccess &access) const;
 
@@ -61,6 +64,13 @@ struct TilePlan {
   }
   /// Bytes per partition that are live at once, without rotation.
   int64_t sbufBytes = 0;
+
+  /// Where the elements that a read needs along the dimensions of its span lie: from `low` (at most 0) on, relative to
+  /// the first one. `extents`: of the tile, for each dimension of the space.
+  struct Span {
+    int64_t low = 0, length = 1;
+  };
+  static Span spanOf(const HbmAccess &access, DimMask dims, ArrayRef<int64_t> extents);
 
   /// Dimensions that the loop nest walks.
   DimMask loopMask() const;

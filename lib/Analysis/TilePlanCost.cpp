@@ -14,6 +14,9 @@
 using namespace mlir;
 using namespace mlir::neuron;
 
+/// What another way to load must save, of the time, to be taken: somebody pays for it.
+static constexpr double kWorthwhile = 0.7;
+
 int64_t TilePlanner::tileElements(const TilePlan &plan, DimMask mask) const {
   int64_t elements = 1;
   for (unsigned d : plan.free)
@@ -54,14 +57,17 @@ int64_t TilePlanner::liveBytes(const TilePlan &plan) const {
   size_t end = space.ops().size();
   // Reads of loops inside live as long as they are used, the others through all iterations.
   SmallVector<std::pair<const HbmAccess *, unsigned>> classes;
-  for (const HbmAccess &read : space.reads) {
+  for (auto [index, read] : llvm::enumerate(space.reads)) {
     const unsigned *known = nullptr;
     for (auto &[other, buffer] : classes)
       if (other->buffer == read.buffer && other->offset == read.offset && other->strides == read.strides)
         known = &buffer;
     if (!known) {
       bool inner = !plan.nest.empty() && plan.levelOf(read) == plan.nest.size();
-      buffers.push_back({bytesOf(space.maskOf(*read.read), read.elementBytes), inner ? end : 0, inner ? 0 : end});
+      DimMask span = plan.spans[index];
+      int64_t bytes = span ? int64_t(llvm::alignTo(spanElements(plan, read, span) * read.elementBytes, 4))
+                           : bytesOf(space.maskOf(*read.read), read.elementBytes);
+      buffers.push_back({bytes, inner ? end : 0, inner ? 0 : end});
       classes.push_back({&read, unsigned(buffers.size() - 1)});
       known = &classes.back().second;
     }
@@ -136,17 +142,34 @@ int64_t TilePlanner::visits(const TilePlan &plan, DimMask mask) const {
   return result;
 }
 
-/// DMA engine time of all transfers of an access. A tile may lie in SBUF in the order of its source, which instructions
-/// then walk with steps (`strided`), and DMA engines may transpose on the way in where the machine has that.
-double TilePlanner::accessNs(const TilePlan &plan, const HbmAccess &access, bool &strided) const {
+static DimMask maskOf(const HbmAccess &access) {
   DimMask mask = 0;
   for (auto [d, stride] : llvm::enumerate(access.strides))
     if (stride != 0)
       mask |= dimBit(d);
+  return mask;
+}
+
+int64_t TilePlanner::partitionsOf(const TilePlan &plan, const HbmAccess &access) const {
+  // A value that does not depend on the partition is stored once.
+  if (plan.partition < 0 || (!access.read && access.strides[plan.partition] == 0))
+    return 1;
+  return plan.tile[plan.partition];
+}
+
+/// DMA engine time of one transfer.
+double TilePlanner::descriptorsNs(int64_t partitions, double runsPerPartition, double runBytes) const {
+  int64_t engines = std::min<int64_t>(model.topology().dmaEnginesPerCore,
+                                      llvm::divideCeil(partitions, model.dma().partitionsPerEngine));
+  return std::ceil(double(partitions) * runsPerPartition / double(engines)) * model.dmaDescriptorNs(runBytes);
+}
+
+/// DMA engine time of all transfers of an access. A tile may lie in SBUF in the order of its source, which instructions
+/// then walk with steps (`strided`), and DMA engines may transpose on the way in where the machine has that.
+double TilePlanner::accessNs(const TilePlan &plan, const HbmAccess &access, bool &strided) const {
+  DimMask mask = maskOf(access);
   bool isWrite = !access.read;
-  int64_t partitions = plan.partition < 0 ? 1 : plan.tile[plan.partition];
-  if (isWrite && plan.partition >= 0 && !(mask & dimBit(plan.partition)))
-    partitions = 1;
+  int64_t partitions = partitionsOf(plan, access);
   int64_t elements = tileElements(plan, mask), run = 1;
   int64_t lastDim = -1;
   for (bool grown = true; grown;) {
@@ -164,19 +187,16 @@ double TilePlanner::accessNs(const TilePlan &plan, const HbmAccess &access, bool
       }
   }
   run = std::min(run, elements);
-  const auto &topology = model.topology();
-  int64_t engines =
-      std::min<int64_t>(topology.dmaEnginesPerCore, llvm::divideCeil(partitions, model.dma().partitionsPerEngine));
-  double descriptors = double(partitions) * double(elements) / double(run);
-  double perEngine = std::ceil(descriptors / double(engines));
-  double ns = perEngine * model.dmaDescriptorNs(double(run) * access.elementBytes);
+  double ns = descriptorsNs(partitions, double(elements) / double(run), double(run) * access.elementBytes);
   double efficiency = model.dma().transposeEfficiencyHbmToSbuf;
   if (!isWrite && efficiency > 0 && partitions * access.elementBytes >= ::neuroncore::isa::kShortestTransposedRow &&
       elements > 1 && access.strides[plan.partition] == 1 && (access.elementBytes == 2 || access.elementBytes == 4)) {
+    int64_t engines = std::min<int64_t>(model.topology().dmaEnginesPerCore,
+                                        llvm::divideCeil(partitions, model.dma().partitionsPerEngine));
     double bytes = double(partitions) * double(elements) * double(access.elementBytes);
     double transposed = bytes / double(engines) / (model.dma().engineGbpsPlanning * efficiency);
     // The selection asks for as much of a gain.
-    if (transposed < 0.7 * ns) {
+    if (transposed < kWorthwhile * ns) {
       ns = transposed;
       strided = false;
     }
@@ -184,13 +204,61 @@ double TilePlanner::accessNs(const TilePlan &plan, const HbmAccess &access, bool
   return ns * double(visits(plan, mask));
 }
 
+TilePlan::Span TilePlan::spanOf(const HbmAccess &access, DimMask dims, ArrayRef<int64_t> extents) {
+  int64_t low = 0, high = 0;
+  for (auto [d, stride] : llvm::enumerate(access.strides))
+    if (dims & dimBit(d))
+      (stride < 0 ? low : high) += stride * (extents[d] - 1);
+  return {low, high - low + 1};
+}
+
+/// Elements per partition of a tile that is loaded with a span.
+int64_t TilePlanner::spanElements(const TilePlan &plan, const HbmAccess &access, DimMask span) const {
+  return tileElements(plan, maskOf(access) & ~span) * TilePlan::spanOf(access, span, plan.tile).length;
+}
+
+/// As accessNs, where the dimensions of the span are one run.
+double TilePlanner::spanNs(const TilePlan &plan, const HbmAccess &access, DimMask span) const {
+  double runs = double(tileElements(plan, maskOf(access) & ~span));
+  double bytes = double(TilePlan::spanOf(access, span, plan.tile).length) * double(access.elementBytes);
+  return descriptorsNs(partitionsOf(plan, access), runs, bytes) * double(visits(plan, maskOf(access)));
+}
+
+/// Elements that lie apart would be loaded one by one; where the bytes between them are few, and where windows overlap,
+/// it takes less time to load everything from the first to the last.
+DimMask TilePlanner::chooseSpan(const TilePlan &plan, const HbmAccess &access) const {
+  SmallVector<unsigned> dims;
+  for (unsigned d : plan.free)
+    if (access.strides[d] != 0 && plan.tile[d] > 1)
+      dims.push_back(d);
+  // Words of 64-bit elements are a dimension of their own.
+  if (dims.empty() || (access.elementBytes == 8 && dims.size() >= ::neuroncore::isa::kMaxFreeDims))
+    return 0;
+  llvm::stable_sort(dims,
+                    [&](unsigned a, unsigned b) { return std::abs(access.strides[a]) < std::abs(access.strides[b]); });
+  bool strided = false;
+  double least = kWorthwhile * accessNs(plan, access, strided);
+  DimMask chosen = 0, span = 0;
+  for (unsigned d : dims) {
+    span |= dimBit(d);
+    // Steps between elements are 16-bit.
+    if (spanElements(plan, access, span) * (access.elementBytes == 8 ? 2 : 1) > INT16_MAX)
+      continue;
+    if (double ns = spanNs(plan, access, span); ns < least) {
+      least = ns;
+      chosen = span;
+    }
+  }
+  return chosen;
+}
+
 void TilePlanner::estimate(TilePlan &plan) {
   plan.dmaNs = 0;
   double cycles = 0, transfers = 0;
   const auto &vector = model.vectorEngine();
-  auto addAccess = [&](const HbmAccess &access, DimMask mask) {
-    bool strided = false;
-    plan.dmaNs += accessNs(plan, access, strided);
+  auto addAccess = [&](const HbmAccess &access, DimMask mask, DimMask span = 0) {
+    bool strided = span != 0;
+    plan.dmaNs += span ? spanNs(plan, access, span) : accessNs(plan, access, strided);
     double count = double(visits(plan, mask));
     transfers = std::max(transfers, count);
     if (strided)
@@ -198,13 +266,9 @@ void TilePlanner::estimate(TilePlan &plan) {
   };
   for (auto [index, read] : llvm::enumerate(plan.space.reads))
     if (isFirstOfClass[index])
-      addAccess(read, plan.space.maskOf(*read.read));
+      addAccess(read, plan.space.maskOf(*read.read), plan.spans[index]);
   for (const HbmAccess &write : plan.space.writes) {
-    DimMask mask = 0;
-    for (auto [d, stride] : llvm::enumerate(write.strides))
-      if (stride != 0)
-        mask |= dimBit(d);
-    addAccess(write, mask);
+    addAccess(write, maskOf(write));
   }
   for (Operation *op : plan.space.ops()) {
     if (isa<ConstantOp>(op))

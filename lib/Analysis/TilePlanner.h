@@ -60,7 +60,12 @@ private:
   int64_t tileElements(const TilePlan &plan, DimMask mask) const;
   void estimate(TilePlan &plan);
   int64_t liveBytes(const TilePlan &plan) const;
+  int64_t partitionsOf(const TilePlan &plan, const HbmAccess &access) const;
+  double descriptorsNs(int64_t partitions, double runsPerPartition, double runBytes) const;
   double accessNs(const TilePlan &plan, const HbmAccess &access, bool &strided) const;
+  int64_t spanElements(const TilePlan &plan, const HbmAccess &access, DimMask span) const;
+  double spanNs(const TilePlan &plan, const HbmAccess &access, DimMask span) const;
+  DimMask chooseSpan(const TilePlan &plan, const HbmAccess &access) const;
   int64_t visits(const TilePlan &plan, DimMask mask) const;
 
   const IterationSpace &base;

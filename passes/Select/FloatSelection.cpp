@@ -302,7 +302,7 @@ bool KernelSelector::isNonNegative(Value value, int depth) const {
            accumulate.getAccumulator() == loop.getRegionIterArg(index) &&
            isNonNegative(loop.getInitArgs()[index], depth + 1) && isNonNegative(accumulate.getValue(), depth + 1);
   }
-  if (isa<CastOp, BroadcastOp, SliceOp>(op))
+  if (isa<CastOp>(op) || isView(op))
     return isa<FloatType>(typeOf(op->getOperand(0)).getElementType()) && isNonNegative(op->getOperand(0), depth + 1);
   return false;
 }

@@ -5,6 +5,7 @@
 // written to the start of the kernel.
 
 #include "passes/Select/KernelSelector.h"
+#include "dialects/Neuron/NeuronViews.h"
 
 #include "llvm/ADT/ScopeExit.h"
 
@@ -400,6 +401,26 @@ LogicalResult KernelSelector::selectView(Operation *op) {
     }
     if (slice.getStarts()[0] != 0 || slice.getSteps()[0] != 1)
       return unsupported(op, "a slice of partitions that does not start at the first");
+    ref.partitions = typeOf(result).getDimSize(0);
+  } else if (auto strided = dyn_cast<AsStridedOp>(op)) {
+    // Steps within the last dimension, or from row to row of another one; the tile may lie in another order.
+    SmallVector<int64_t> declared = contiguousStrides(typeOf(op->getOperand(0)).getShape());
+    int64_t row = ref.counts.back(), last = ref.steps.back();
+    SmallVector<int64_t, 4> steps;
+    for (auto [d, stride] : llvm::enumerate(strided.getStrides().drop_front())) {
+      auto found = llvm::find(ArrayRef(declared).drop_front(), stride);
+      if (std::abs(stride) < row || freeShape(result)[d] == 1)
+        steps.push_back(stride * last);
+      else if (found != declared.end())
+        steps.push_back(ref.steps[found - declared.begin() - 1]);
+      else
+        return unsupported(op, "elements that do not lie in the rows of a tile");
+    }
+    if (strided.getStrides()[0] != declared[0] || static_cast<int64_t>(strided.getOffset()) >= row)
+      return unsupported(op, "elements that do not lie in the row of their partition");
+    ref.byteOffset += strided.getOffset() * last * elementBytes(ref.element);
+    ref.steps = std::move(steps);
+    ref.counts.assign(freeShape(result).begin(), freeShape(result).end());
     ref.partitions = typeOf(result).getDimSize(0);
   } else if (isa<BroadcastOp>(op)) {
     for (auto [d, size] : llvm::enumerate(freeShape(result)))

@@ -86,17 +86,39 @@ Value TileGenerator::resizeSplat(ConstantOp constant, ArrayRef<int64_t> shape) {
 
 Value TileGenerator::load(const HbmAccess &access, int64_t partitions) {
   Location loc = access.read->getOwner()->getLoc();
+  DimMask spanDims = plan.spans.empty() ? 0 : plan.spans[&access - plan.space.reads.data()];
+  SmallVector<int64_t> extents = llvm::map_to_vector(ranges, [](const Range &range) { return range.extent; });
+  TilePlan::Span span = TilePlan::spanOf(access, spanDims, extents);
   SmallVector<int64_t> shape = {partitions}, strides = {plan.partition < 0 ? 0 : access.strides[plan.partition]};
-  TileAddress address{access.offset, {}, {}};
   for (unsigned d : plan.free) {
+    if (spanDims & bit(d))
+      continue;
     shape.push_back(access.strides[d] != 0 ? ranges[d].extent : 1);
     strides.push_back(access.strides[d]);
   }
+  if (spanDims) {
+    shape.push_back(span.length);
+    strides.push_back(1);
+  }
+  TileAddress address{access.offset + span.low, {}, {}};
   for (auto [range, stride] : llvm::zip_equal(ranges, access.strides))
     address.add(range, stride);
   Type element = cast<RankedTensorType>(access.buffer.getType()).getElementType();
-  return LoadOp::create(builder, loc, tileType(shape, element), bufferOf(access.buffer), address.ivs, address.offset,
-                        address.ivStrides, strides);
+  Value tile = LoadOp::create(builder, loc, tileType(shape, element), bufferOf(access.buffer), address.ivs,
+                              address.offset, address.ivStrides, strides);
+  if (!spanDims)
+    return tile;
+  // The elements that are needed, among those that were loaded.
+  SmallVector<int64_t> steps = contiguousStrides(shape);
+  SmallVector<int64_t> viewShape = {partitions}, viewSteps = {steps.front()};
+  size_t outer = 1;
+  for (unsigned d : plan.free) {
+    bool inSpan = spanDims & bit(d);
+    viewShape.push_back(access.strides[d] != 0 ? ranges[d].extent : 1);
+    viewSteps.push_back(inSpan ? access.strides[d] : steps[outer]);
+    outer += !inSpan;
+  }
+  return AsStridedOp::create(builder, loc, tileType(viewShape, element), tile, -span.low, viewSteps);
 }
 
 /// A tile that does not depend on the partition may have been made for more partitions than are needed here.
