@@ -15,6 +15,7 @@
 #include "neuron/Support/Interrupt.h"
 #include "passes/Kernels/Grouping.h"
 #include "passes/Kernels/LongRows.h"
+#include "passes/Kernels/NarrowAssembly.h"
 #include "passes/Kernels/OrderScatters.h"
 #include "passes/Kernels/Passes.h"
 #include "passes/Kernels/SeparateCasts.h"
@@ -433,6 +434,7 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
       return signalPassFailure();
     }
     dropEmptyTensors(function);
+    selectNarrowParts(function);
     orderScatters(function);
     splitLongRows(function, *model);
     materializeReshapes(function);
