@@ -12,8 +12,9 @@ namespace {
 
 /// Pieces of this many bytes and more are stored at a quarter of the full rate, or better.
 constexpr int64_t kWidePiece = 128;
-/// Each part beyond the first is one more pass over the result.
-constexpr size_t kMaxParts = 8;
+/// Each part beyond the first is one more pass over the result; where a part is inserted, all of the result is written
+/// for it.
+constexpr int64_t kMaxParts = 8;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
@@ -43,13 +44,13 @@ Value isIndex(OpBuilder &builder, Location loc, RankedTensorType type, size_t di
 /// Parts of one element each along the dimension in which they are joined.
 void selectParts(ConcatOp concat) {
   RankedTensorType type = cast<RankedTensorType>(concat.getType());
-  size_t dim = concat.getDim(), count = concat.getOperands().size();
-  if (static_cast<int64_t>(count) != type.getDimSize(dim) || count < 2 || count > kMaxParts ||
-      bytesFrom(type, dim + 1) >= kWidePiece || !isSelectable(type.getElementType()))
+  int64_t dim = concat.getDim(), count = concat.getOperands().size();
+  if (count != type.getDimSize(dim) || count < 2 || count > kMaxParts || bytesFrom(type, dim + 1) >= kWidePiece ||
+      !isSelectable(type.getElementType()))
     return;
   OpBuilder builder(concat);
   Value result = concat.getOperands().back();
-  for (size_t part = count - 1; part-- > 0;)
+  for (int64_t part = count - 1; part-- > 0;)
     result = SelectOp::create(builder, concat.getLoc(), type, isIndex(builder, concat.getLoc(), type, dim, part),
                               concat.getOperands()[part], result);
   concat.getResult().replaceAllUsesWith(result);
@@ -62,6 +63,7 @@ void selectInserted(InsertOp insert) {
   SmallVector<int64_t> split, sourceShape;
   SmallVector<std::pair<size_t, int64_t>> chosen; // of the split dimensions, and the index there
   size_t last = 0;
+  int64_t parts = 1;
   for (auto [d, size] : llvm::enumerate(type.getShape())) {
     int64_t start = insert.getStarts()[d], step = insert.getSteps()[d],
             count = typeOf(insert.getSource()).getDimSize(d);
@@ -78,8 +80,10 @@ void selectInserted(InsertOp insert) {
     sourceShape.append({count, 1});
     chosen.push_back({split.size() - 1, start});
     last = d;
+    parts *= step;
   }
-  if (chosen.empty() || bytesFrom(type, last + 1) >= kWidePiece || !isSelectable(type.getElementType()))
+  if (chosen.empty() || parts > kMaxParts || bytesFrom(type, last + 1) >= kWidePiece ||
+      !isSelectable(type.getElementType()))
     return;
   OpBuilder builder(insert);
   Location loc = insert.getLoc();

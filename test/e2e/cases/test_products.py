@@ -160,3 +160,32 @@ def test_gradients_of_attention_in_16_bits(dtype):
                 if error > factor * TOLERANCES[dtype] * largest:
                     problems.append(f"{name}, {what}: {error} off, largest {largest}")
     assert not problems, "\n".join(problems)
+
+
+ROWS = {
+    "layer norm": lambda p, w: F.layer_norm(p, p.shape[-1:], w, w),
+    "rms norm": lambda p, w: F.rms_norm(p, p.shape[-1:], w),
+    "softmax": lambda p, w: p.softmax(-1),
+    "largest": lambda p, w: p.amax(-1),
+    "sum and product": lambda p, w: (p, p.sum(-1, keepdim=True)),
+    "residual and norm": lambda p, w: (p + w, F.layer_norm(p + w, p.shape[-1:])),
+    "columns": lambda p, w: p.sum(-2),
+    "all": lambda p, w: p.sum(),
+    "halves of rows": lambda p, w: p.unflatten(-1, (2, -1)).amax(-1),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_of_a_product_are_reduced(name):
+    """In the product's kernel where its rows are whole, whatever the sizes."""
+    cases = []
+    for dtype, tolerance in ((F32, 2e-5), (BF16, 2e-2)):
+        for rows, depth, columns in ((1, 64, 8), (130, 96, 512), (300, 200, 1030), (5, 32, 4608)):
+            a, b, w = (
+                sample(dtype, rows, depth),
+                sample(dtype, depth, columns, scale=depth**-0.5),
+                sample(dtype, columns),
+            )
+            function = lambda a, b, w: ROWS[name](a @ b, w)  # noqa: E731
+            cases.append(case(f"{dtype} {rows} {columns}", function, a, b, w, rtol=tolerance, atol=tolerance * 4))
+    check_all(cases, eager=False)

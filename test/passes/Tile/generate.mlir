@@ -31,7 +31,8 @@ func.func @buffers(%x: tensor<8x8xf32> {neuron.name = "x", neuron.strides = arra
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<82xf32, #neuron.space<hbm>>
 // CHECK-SAME: %[[Y:[a-z0-9]+]]: memref<24xf32, #neuron.space<hbm>>
 func.func @strides_of_arguments(%x: tensor<4x6xf32> {neuron.strides = array<i64: 2, 15>}) -> (tensor<4x6xf32> {neuron.strides = array<i64: 1, 4>}) {
-  // CHECK: neuron.load %[[X]][0] strides [{{.*}}{{2, 15|15, 2}}]
+  // CHECK: %[[ALL:.*]] = neuron.load %[[X]][0] strides [8, 1] {{.*}} -> tensor<1x82xf32>
+  // CHECK: neuron.as_strided %[[ALL]] offset 0 strides [82, 15, 2] : tensor<1x82xf32> -> tensor<1x6x4xf32>
   // CHECK: neuron.store %{{.*}}, %[[Y]][0] strides [{{.*}}{{1, 4|4, 1}}]
   %e = neuron.unary <exp> %x : tensor<4x6xf32> -> tensor<4x6xf32>
   return %e : tensor<4x6xf32>
@@ -234,17 +235,56 @@ func.func @random(%s: tensor<2xi64>) -> tensor<3000x640xf32> {
 // Views and movement
 //===------------------------------------------------------------------------------------------------------------------
 
-// Views of inputs are addresses: column 299 - 2 i of the transposed matrix.
+// Views of inputs are addresses: column 2999 - 20 i of the transposed matrix.
 // CHECK-LABEL: func.func @view_by_strides
-func.func @view_by_strides(%x: tensor<64x300xf32>) -> tensor<150x64xf32> {
+func.func @view_by_strides(%x: tensor<64x3000xf32>) -> tensor<150x64xf32> {
   // CHECK-NOT: neuron.transpose
   // CHECK-NOT: neuron.slice
-  // CHECK: neuron.load %{{.*}}[299] strides [-2, 300] {{.*}} -> tensor<128x64xf32>
-  // CHECK: neuron.load %{{.*}}[43] strides [-2, 300] {{.*}} -> tensor<22x64xf32>
-  %t = neuron.transpose %x permutation [1, 0] : tensor<64x300xf32> -> tensor<300x64xf32>
-  %s = neuron.slice %t starts [299, 0] steps [-2, 1] : tensor<300x64xf32> -> tensor<150x64xf32>
+  // CHECK: neuron.load %{{.*}}[2999] strides [-20, 3000] {{.*}} -> tensor<128x64xf32>
+  // CHECK: neuron.load %{{.*}}[439] strides [-20, 3000] {{.*}} -> tensor<22x64xf32>
+  %t = neuron.transpose %x permutation [1, 0] : tensor<64x3000xf32> -> tensor<3000x64xf32>
+  %s = neuron.slice %t starts [2999, 0] steps [-20, 1] : tensor<3000x64xf32> -> tensor<150x64xf32>
   %e = neuron.unary <exp> %s : tensor<150x64xf32> -> tensor<150x64xf32>
   return %e : tensor<150x64xf32>
+}
+
+// -----
+
+// Elements that lie apart are loaded with what is between them, and walked with steps.
+// CHECK-LABEL: func.func @every_second
+func.func @every_second(%x: tensor<300x128xf32>) -> tensor<300x64xf32> {
+  // CHECK: %[[ALL:.*]] = neuron.load %{{.*}}[1] strides [300, 1] {{.*}} -> tensor<128x299xf32>
+  // CHECK: %[[SOME:.*]] = neuron.as_strided %[[ALL]] offset 0 strides [299, 2] : tensor<128x299xf32> -> tensor<128x150xf32>
+  // CHECK: neuron.unary <exp> %[[SOME]]
+  %s = neuron.slice %x starts [0, 1] steps [1, 2] : tensor<300x128xf32> -> tensor<300x64xf32>
+  %e = neuron.unary <exp> %s : tensor<300x64xf32> -> tensor<300x64xf32>
+  return %e : tensor<300x64xf32>
+}
+
+// -----
+
+// So are elements in the other direction.
+// CHECK-LABEL: func.func @mirrored
+func.func @mirrored(%x: tensor<300x128xf32>) -> tensor<300x128xf32> {
+  // CHECK: neuron.load %{{.*}}[0 + %{{.*}} by [16384]] strides [128, 1]
+  // CHECK: neuron.as_strided %{{.*}} offset 127 strides [128, -1]
+  // CHECK: neuron.load %{{.*}}[32768] strides [128, 1] {{.*}} -> tensor<44x128xf32>
+  // CHECK: neuron.as_strided %{{.*}} offset 127 strides [128, -1]
+  %s = neuron.slice %x starts [0, 127] steps [1, -1] : tensor<300x128xf32> -> tensor<300x128xf32>
+  %e = neuron.unary <exp> %s : tensor<300x128xf32> -> tensor<300x128xf32>
+  return %e : tensor<300x128xf32>
+}
+
+// -----
+
+// Windows overlap: the rows that they need are loaded once.
+// CHECK-LABEL: func.func @windows
+func.func @windows(%x: tensor<64x32x32xf32>) -> tensor<64x30x30x1x1xf32> {
+  // CHECK: neuron.load %{{.*}} strides [1024, 1] {{.*}} -> tensor<64x960xf32>
+  // CHECK: neuron.as_strided %{{.*}} offset 0 strides [960, 1, 32, 1] : tensor<64x960xf32> -> tensor<64x3x30x30xf32>
+  %w = neuron.as_strided %x offset 0 strides [1024, 32, 1, 32, 1] : tensor<64x32x32xf32> -> tensor<64x30x30x3x3xf32>
+  %e = neuron.reduce <max> %w dims [3, 4] : tensor<64x30x30x3x3xf32> -> tensor<64x30x30x1x1xf32>
+  return %e : tensor<64x30x30x1x1xf32>
 }
 
 // -----
@@ -263,18 +303,18 @@ func.func @repeated_input(%x: tensor<1x150xf32>) -> tensor<64x150xf32> {
 
 // Movement copies from buffer to buffer.
 // CHECK-LABEL: func.func @movement
-// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<32xf32
-// CHECK-SAME: %[[Y:[a-z0-9]+]]: memref<16xf32
-// CHECK-SAME: %[[C:[a-z0-9]+]]: memref<48xf32
-// CHECK-SAME: %[[I:[a-z0-9]+]]: memref<32xf32
-func.func @movement(%x: tensor<4x8xf32>, %y: tensor<2x8xf32>) -> (tensor<6x8xf32>, tensor<4x8xf32>) {
-  // CHECK: neuron.hbm_copy %[[X]][0] strides [1] to %[[C]][0] strides [1] sizes [32]
-  // CHECK: neuron.hbm_copy %[[Y]][0] strides [1] to %[[C]][32] strides [1] sizes [16]
-  // CHECK: neuron.hbm_copy %[[X]][0] strides [1] to %[[I]][0] strides [1] sizes [32]
-  // CHECK: neuron.hbm_copy %[[Y]][0] strides [8, 1] to %[[I]][8] strides [16, 1] sizes [2, 8]
-  %t = neuron.concat %x, %y dim 0 : tensor<4x8xf32>, tensor<2x8xf32> -> tensor<6x8xf32>
-  %i = neuron.insert %y into %x starts [1, 0] steps [2, 1] : tensor<2x8xf32> into tensor<4x8xf32> -> tensor<4x8xf32>
-  return %t, %i : tensor<6x8xf32>, tensor<4x8xf32>
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<128xf32
+// CHECK-SAME: %[[Y:[a-z0-9]+]]: memref<64xf32
+// CHECK-SAME: %[[C:[a-z0-9]+]]: memref<192xf32
+// CHECK-SAME: %[[I:[a-z0-9]+]]: memref<128xf32
+func.func @movement(%x: tensor<4x32xf32>, %y: tensor<2x32xf32>) -> (tensor<6x32xf32>, tensor<4x32xf32>) {
+  // CHECK: neuron.hbm_copy %[[X]][0] strides [1] to %[[C]][0] strides [1] sizes [128]
+  // CHECK: neuron.hbm_copy %[[Y]][0] strides [1] to %[[C]][128] strides [1] sizes [64]
+  // CHECK: neuron.hbm_copy %[[X]][0] strides [1] to %[[I]][0] strides [1] sizes [128]
+  // CHECK: neuron.hbm_copy %[[Y]][0] strides [32, 1] to %[[I]][32] strides [64, 1] sizes [2, 32]
+  %t = neuron.concat %x, %y dim 0 : tensor<4x32xf32>, tensor<2x32xf32> -> tensor<6x32xf32>
+  %i = neuron.insert %y into %x starts [1, 0] steps [2, 1] : tensor<2x32xf32> into tensor<4x32xf32> -> tensor<4x32xf32>
+  return %t, %i : tensor<6x32xf32>, tensor<4x32xf32>
 }
 
 // -----
@@ -364,7 +404,8 @@ func.func @read_later(%x: tensor<64x64xf32>) -> (tensor<64x64xf32> {neuron.alias
 // Strides cannot merge the dimensions of this argument, but a tile may have both.
 // CHECK-LABEL: func.func @reshape_of_strided_argument
 func.func @reshape_of_strided_argument(%x: tensor<2x17xf32> {neuron.name = "x", neuron.strides = array<i64: 30, 1>}) -> (tensor<34xf32> {neuron.name = "y", neuron.strides = array<i64: 1>}) {
-  // CHECK: neuron.load %{{.*}}[0] strides {{.*}}30{{.*}} : memref<47xf32
+  // CHECK: %[[ALL:.*]] = neuron.load %{{.*}}[0] {{.*}} : memref<47xf32{{.*}} -> tensor<1x47xf32>
+  // CHECK: neuron.as_strided %[[ALL]] offset 0 strides [47, 30, 1]
   %0 = neuron.reshape %x : tensor<2x17xf32> -> tensor<34xf32>
   %1 = neuron.unary <exp> %0 : tensor<34xf32> -> tensor<34xf32>
   return %1 : tensor<34xf32>
