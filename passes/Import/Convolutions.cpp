@@ -3,6 +3,7 @@
 //
 // Convolutions over any number of dimensions as products with the matrix of patches: one row per element of the filter,
 // one column per position. The patches are a strided view of the padded input; what strides cannot merge is copied.
+// Filters of one channel each are weighted sums of windows instead.
 
 #include "passes/Import/Arithmetic.h"
 
@@ -111,10 +112,48 @@ Value toColumns(NodeImporter &b, Value value, int64_t groups) {
   return b.reshape(split, {groups, channels / groups, batch * positions});
 }
 
+/// Each channel has a filter of its own. Then there is nothing to sum over channels, and a product per channel would
+/// leave the tensor engine idle.
+bool isDepthwise(const Window &window, int64_t channels, int64_t filters) {
+  return window.groups > 1 && window.groups == channels && filters == channels && window.rank() <= 2;
+}
+
+/// [batch, channels, kernel..., positions...] of x [batch, channels, sizes...], which is padded already, in f32.
+Value windowsPerChannel(NodeImporter &b, Value x, const Window &window, ArrayRef<int64_t> stride,
+                        ArrayRef<int64_t> positions) {
+  Shape step = rowMajor(b.shape(x)), sizes(b.shape(x).take_front(2)), strides(step.begin(), step.begin() + 2);
+  for (size_t d = 0; d < window.rank(); ++d) {
+    sizes.push_back(window.kernel[d]);
+    strides.push_back(window.dilation[d] * step[d + 2]);
+  }
+  for (size_t d = 0; d < window.rank(); ++d) {
+    sizes.push_back(positions[d]);
+    strides.push_back(stride[d] * step[d + 2]);
+  }
+  return b.castTo(b.asStrided(x, sizes, strides, 0), b.f32());
+}
+
+/// Sums of windows of x [batch, channels, sizes...], weighted by filters [channels, 1, kernel...].
+Value weightedWindows(NodeImporter &b, Value x, Value filters, const Window &window, ArrayRef<int64_t> stride,
+                      ArrayRef<int64_t> positions, Type element) {
+  const int64_t rank = window.rank();
+  Shape perWindow = {1, b.shape(x)[1]}, dims, shape = {b.shape(x)[0], b.shape(x)[1]};
+  llvm::append_range(perWindow, window.kernel);
+  perWindow.append(rank, 1);
+  for (int64_t d = 0; d < rank; ++d)
+    dims.push_back(2 + d);
+  llvm::append_range(shape, positions);
+  Value windows = windowsPerChannel(b, x, window, stride, positions);
+  Value sum = b.sum(b.mul(windows, b.reshape(b.castTo(filters, b.f32()), perWindow)), dims);
+  return b.castTo(b.reshape(sum, shape), element);
+}
+
 /// x [batch, in, sizes...] with weight [out, in / groups, kernel...].
 Value correlate(NodeImporter &b, Value x, Value weight, const Window &window, ArrayRef<int64_t> positions,
                 Type element) {
   int64_t out = b.shape(weight)[0], inner = ShapedType::getNumElements(b.shape(weight).drop_front());
+  if (isDepthwise(window, b.shape(x)[1], out))
+    return weightedWindows(b, padded(b, x, window), weight, window, window.stride, positions, element);
   Value patches = patchesOf(b, padded(b, x, window), window, window.stride, positions);
   Value filters = b.reshape(weight, {window.groups, out / window.groups, inner});
   return toBatch(b, b.contract(filters, patches, element), b.shape(x)[0], out, positions);
@@ -133,13 +172,16 @@ Value spreadBack(NodeImporter &b, Value grad, Value weight, const Window &window
     start.push_back(reach - window.padding[d]);
     total.push_back(sizes[d] + reach);
   }
-  Value patches = patchesOf(b, placed(b, grad, start, window.stride, total), window, ones, sizes);
+  Value spread = placed(b, grad, start, window.stride, total);
   Shape mirrorStart(rank + 2, 0), mirrorStep(rank + 2, 1);
   for (size_t d = 0; d < rank; ++d) {
     mirrorStart[d + 2] = window.kernel[d] - 1;
     mirrorStep[d + 2] = -1;
   }
   Value mirrored = b.slice(weight, mirrorStart, mirrorStep, shape);
+  if (isDepthwise(window, in, out))
+    return weightedWindows(b, spread, mirrored, window, ones, sizes, element);
+  Value patches = patchesOf(b, spread, window, ones, sizes);
   int64_t kernel = ShapedType::getNumElements(window.kernel), groupOut = out / window.groups;
   mirrored = b.transpose(b.reshape(mirrored, {window.groups, groupOut, shape[1], kernel}), {0, 2, 1, 3});
   mirrored = b.reshape(mirrored, {window.groups, shape[1], groupOut * kernel});
@@ -150,6 +192,16 @@ Value spreadBack(NodeImporter &b, Value grad, Value weight, const Window &window
 Value filterGradient(NodeImporter &b, Value grad, Value x, const Window &window, ArrayRef<int64_t> shape,
                      Type element) {
   Shape positions(b.shape(grad).drop_front(2));
+  if (isDepthwise(window, b.shape(x)[1], b.shape(grad)[1])) {
+    Shape perPosition = {b.shape(grad)[0], b.shape(grad)[1]}, dims = {0};
+    perPosition.append(window.rank(), 1);
+    llvm::append_range(perPosition, positions);
+    for (size_t d = 0; d < window.rank(); ++d)
+      dims.push_back(2 + window.rank() + d);
+    Value windows = windowsPerChannel(b, padded(b, x, window), window, window.stride, positions);
+    Value sum = b.sum(b.mul(windows, b.reshape(b.castTo(grad, b.f32()), perPosition)), dims);
+    return b.expectElements(sum, shape) ? b.castTo(b.reshape(sum, shape), element) : sum;
+  }
   Value patches = patchesOf(b, padded(b, x, window), window, window.stride, positions);
   Value product = b.contract(toColumns(b, grad, window.groups), b.transpose(patches, {0, 2, 1}), element);
   return b.expectElements(product, shape) ? b.reshape(product, shape) : product;
