@@ -98,9 +98,11 @@ private:
       const TilePattern &tile = in_.tiles[i];
       if (!present(i))
         continue;
-      v_.n = std::max(v_.n, double(tile.elementsPerPartition()));
+      double elements = double(tile.elementsPerPartition());
+      widest_ =
+          elements > v_.n ? dtypeBytes(tile.dtype) : std::max(widest_, elements < v_.n ? 0 : dtypeBytes(tile.dtype));
+      v_.n = std::max(v_.n, elements);
       v_.p = std::max(v_.p, double(tile.numPartitions));
-      widest_ = std::max(widest_, dtypeBytes(tile.dtype));
       slow |= std::abs(innermostStep(tile)) * dtypeBytes(tile.dtype) > model_.memory().fastStrideLimitBytes;
     }
     elements_ = v_.n;
@@ -340,7 +342,7 @@ private:
   const InstructionInfo &info_;
   CostVariables v_;
   double elements_ = 0; // N without the stride penalty
-  int widest_ = 0;
+  int widest_ = 0;      // bytes of an element, of the tiles with N elements
   ComputeCost cost_;
 };
 

@@ -409,14 +409,20 @@ bool isDrawnInOrder(RandomOp random) {
 }
 
 /// Random numbers whose users would walk them out of order are drawn in a kernel of their own, which a movement of data
-/// separates from theirs.
+/// separates from theirs. So is the kernel that computes a generator's state, which is loaded into every partition.
 void isolateRandom(func::FuncOp function) {
   SmallVector<RandomOp> ops;
   function.walk([&](RandomOp op) { ops.push_back(op); });
   for (RandomOp op : ops) {
-    if (isEmpty(op.getResult()) || isDrawnInOrder(op))
+    if (isEmpty(op.getResult()))
       continue;
-    OpBuilder builder(op->getContext());
+    OpBuilder builder(op);
+    OpOperand &state = op.getStateMutable();
+    if (isa_and_nonnull<UnaryOp, BinaryOp, CompareOp, SelectOp, CastOp, ReduceOp, ScanOp>(
+            viewSource(state.get()).getDefiningOp()))
+      state.set(ConcatOp::create(builder, op.getLoc(), state.get().getType(), ValueRange(state.get()), 0));
+    if (isDrawnInOrder(op))
+      continue;
     builder.setInsertionPointAfter(op);
     auto moved = ConcatOp::create(builder, op.getLoc(), op.getType(), ValueRange(op.getResult()), 0);
     op.getResult().replaceAllUsesExcept(moved.getResult(), moved);

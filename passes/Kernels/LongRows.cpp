@@ -167,11 +167,129 @@ void splitScan(ScanOp op, int64_t longest) {
   op.erase();
 }
 
+//===--------------------------------------------------------------------------------------------------------------===//
+// Sums of exponentials
+//===--------------------------------------------------------------------------------------------------------------===//
+
+/// sum of exp(x - base) over one dimension, where the base depends on the largest x, with the operations that it
+/// consists of.
+struct ExponentialSum {
+  Value x, base;
+  ReduceOp largest, sum;
+  Operation *exp = nullptr, *difference = nullptr;
+  int64_t dim = 0;
+};
+
+constexpr size_t kMaxBaseValues = 8;
+
+std::optional<ExponentialSum> matchExponentialSum(ReduceOp sum) {
+  auto exp = sum.getOperand().getDefiningOp<UnaryOp>();
+  if (sum.getKind() != ReduceKind::Sum || sum.getDims().size() != 1 || !exp ||
+      exp.getFunction() != UnaryFunction::Exp || !typeOf(exp.getResult()).getElementType().isF32())
+    return std::nullopt;
+  auto difference = exp.getOperand().getDefiningOp<BinaryOp>();
+  if (!difference || difference.getFunction() != BinaryFunction::Sub)
+    return std::nullopt;
+  // The largest element itself, or what an infinite one is replaced by.
+  ReduceOp largest;
+  SmallVector<Value> work = {difference.getRhs()};
+  for (size_t index = 0; index < work.size() && index < kMaxBaseValues && !largest; ++index) {
+    Operation *definition = work[index].getDefiningOp();
+    auto reduce = dyn_cast_or_null<ReduceOp>(definition);
+    if (reduce && reduce.getKind() == ReduceKind::Max && reduce.getOperand() == difference.getLhs() &&
+        reduce.getDims() == sum.getDims())
+      largest = reduce;
+    else if (definition && isElementwise(definition))
+      llvm::append_range(work, definition->getOperands());
+  }
+  if (!largest || typeOf(difference.getRhs()).getDimSize(sum.getDims()[0]) != 1)
+    return std::nullopt;
+  return ExponentialSum{difference.getLhs(), difference.getRhs(), largest, sum, exp, difference, sum.getDims()[0]};
+}
+
+/// Of rows along `dim`, all in one pass.
+struct PartialSum {
+  Value largest;
+  /// The largest element, or the number next to it where that is infinite: exponentials relative to it are 0 and inf
+  /// then, not NaN.
+  Value base;
+  /// Of the exponentials relative to `base`.
+  Value sum;
+};
+
+PartialSum partialSum(OpBuilder &builder, Location loc, Value x, int64_t dim) {
+  RankedTensorType type = typeOf(x);
+  SmallVector<int64_t> kept(type.getShape()), ones(type.getRank(), 1);
+  kept[dim] = 1;
+  auto rows = RankedTensorType::get(kept, type.getElementType());
+  auto number = [&](float value) {
+    return ConstantOp::create(builder, loc, RankedTensorType::get(ones, type.getElementType()), double(value));
+  };
+  Value lowest = number(std::numeric_limits<float>::lowest()), highest = number(std::numeric_limits<float>::max());
+  Value largest = ReduceOp::create(builder, loc, rows, ReduceKind::Max, x, ArrayRef<int64_t>{dim});
+  Value base = BinaryOp::create(builder, loc, rows, BinaryFunction::Max, largest, lowest);
+  base = BinaryOp::create(builder, loc, rows, BinaryFunction::Min, base, highest);
+  Value difference = BinaryOp::create(builder, loc, type, BinaryFunction::Sub, x, base);
+  Value exp = UnaryOp::create(builder, loc, type, UnaryFunction::Exp, difference);
+  return {largest, base, ReduceOp::create(builder, loc, rows, ReduceKind::Sum, exp, ArrayRef<int64_t>{dim})};
+}
+
+/// A row that does not fit on chip would be read once for its largest element and once more for the sum. Blocks of it
+/// fit: each has a largest element and a sum of its own, and sum(exp(x - base)) over all is that of
+/// sum(exp(x - base_block)) * exp(base_block - base) over the blocks.
+void splitExponentialSum(ExponentialSum found) {
+  constexpr int64_t kLongestBlock = 4096, kShortestBlock = 512, kManyBlocks = 256;
+  OpBuilder builder(found.largest);
+  Location loc = found.sum.getLoc();
+  RankedTensorType type = typeOf(found.x);
+  const int64_t dim = found.dim, size = type.getDimSize(dim);
+  // Few rows make many blocks, so that there is work for all partitions.
+  int64_t block = kLongestBlock;
+  while (block > kShortestBlock && type.getNumElements() / block < kManyBlocks)
+    block /= 2;
+  const int64_t blocks = size / block, rest = size % block;
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] = block;
+  shape.insert(shape.begin() + dim, blocks);
+  Value main = rest ? slice(builder, loc, found.x, dim, 0, blocks * block) : found.x;
+  main = ReshapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), main);
+  PartialSum ofBlocks = partialSum(builder, loc, main, dim + 1), ofRest;
+  // [..., blocks, ...]
+  shape.erase(shape.begin() + dim + 1);
+  auto perBlock = RankedTensorType::get(shape, type.getElementType());
+  for (Value *value : {&ofBlocks.largest, &ofBlocks.base, &ofBlocks.sum})
+    *value = ReshapeOp::create(builder, loc, perBlock, *value);
+  RankedTensorType rows = typeOf(found.sum.getResult());
+  Value largest = ReduceOp::create(builder, loc, rows, ReduceKind::Max, ofBlocks.largest, ArrayRef<int64_t>{dim});
+  if (rest) {
+    ofRest = partialSum(builder, loc, slice(builder, loc, found.x, dim, blocks * block, rest), dim);
+    largest = BinaryOp::create(builder, loc, rows, BinaryFunction::Max, largest, ofRest.largest);
+  }
+  found.largest.getResult().replaceAllUsesWith(largest);
+  Value base = found.base == found.largest.getResult() ? largest : found.base;
+  builder.setInsertionPoint(found.sum);
+  auto relative = [&](const PartialSum &part, RankedTensorType type) -> Value {
+    Value difference = BinaryOp::create(builder, loc, type, BinaryFunction::Sub, part.base, base);
+    Value scale = UnaryOp::create(builder, loc, type, UnaryFunction::Exp, difference);
+    return BinaryOp::create(builder, loc, type, BinaryFunction::Mul, part.sum, scale);
+  };
+  Value total =
+      ReduceOp::create(builder, loc, rows, ReduceKind::Sum, relative(ofBlocks, perBlock), ArrayRef<int64_t>{dim});
+  if (rest)
+    total = BinaryOp::create(builder, loc, rows, BinaryFunction::Add, total, relative(ofRest, rows));
+  found.sum.getResult().replaceAllUsesWith(total);
+  // The exponentials and differences may be needed for something else.
+  for (Operation *op : {found.sum.getOperation(), found.exp, found.difference, found.largest.getOperation()})
+    if (op->use_empty())
+      op->erase();
+}
+
 } // namespace
 
 void mlir::neuron::splitLongRows(func::FuncOp function, const ::neuroncore::target::MachineModel &model) {
   SmallVector<ArgReduceOp> argReduces;
   SmallVector<ScanOp> scans;
+  SmallVector<ExponentialSum> sums;
   function.walk([&](Operation *op) {
     if (auto argReduce = dyn_cast<ArgReduceOp>(op)) {
       int64_t bytes = elementBytes(typeOf(argReduce.getOperand()).getElementType());
@@ -183,6 +301,11 @@ void mlir::neuron::splitLongRows(func::FuncOp function, const ::neuroncore::targ
       int64_t longest = longestRow(model, bytes);
       if (typeOf(scan.getOperand()).getDimSize(scan.getDim()) > longest && functionOf(scan.getKind()))
         scans.push_back(scan);
+    } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      // A row and its exponentials are on chip at once.
+      int64_t longest = model.memory().sbufUsableBytesPerPartition / 8;
+      if (auto found = matchExponentialSum(reduce); found && typeOf(found->x).getDimSize(found->dim) > longest)
+        sums.push_back(*found);
     }
   });
   // A row is whole on the free axis. One of more dimensions than patterns have is put in order first.
@@ -197,4 +320,6 @@ void mlir::neuron::splitLongRows(func::FuncOp function, const ::neuroncore::targ
     expandArgReduce(op);
   for (ScanOp op : scans)
     splitScan(op, longestRow(model, 16));
+  for (ExponentialSum sum : sums)
+    splitExponentialSum(sum);
 }

@@ -12,7 +12,8 @@
 namespace mlir::neuron {
 
 /// Scans and index reductions need whole rows on chip. Those with longer rows become operations that do not: a scan of
-/// blocks and of their totals, and the smallest index at which the extreme element lies.
+/// blocks and of their totals, and the smallest index at which the extreme element lies. Sums of exponentials relative
+/// to the largest element (softmax, cross-entropy) read longer rows once, block by block.
 void splitLongRows(func::FuncOp function, const ::neuroncore::target::MachineModel &model);
 
 } // namespace mlir::neuron

@@ -12,6 +12,8 @@ namespace {
 
 /// Pieces of this many bytes and more are stored at a quarter of the full rate, or better.
 constexpr int64_t kWidePiece = 128;
+/// Fewer shorter ones are not worth a kernel.
+constexpr int64_t kManyPieces = 64;
 /// Each part beyond the first is one more pass over the result; where a part is inserted, all of the result is written
 /// for it.
 constexpr int64_t kMaxParts = 8;
@@ -22,9 +24,10 @@ bool isSelectable(Type element) {
   return element.isF32() || element.isF16() || element.isBF16() || isa<IntegerType>(element);
 }
 
-/// Bytes of the dimensions from `dim` on.
-int64_t bytesFrom(RankedTensorType type, size_t dim) {
-  return ShapedType::getNumElements(type.getShape().drop_front(dim)) * elementBytes(type.getElementType());
+/// Whether pieces of a part are many and short; they alternate with others along `dim`, where the part has `count`.
+bool isNarrow(RankedTensorType type, size_t dim, int64_t count) {
+  int64_t bytes = ShapedType::getNumElements(type.getShape().drop_front(dim + 1)) * elementBytes(type.getElementType());
+  return bytes < kWidePiece && ShapedType::getNumElements(type.getShape().take_front(dim)) * count >= kManyPieces;
 }
 
 /// Whether the index along `dim` is `value`, as a tensor that has only this dimension.
@@ -45,7 +48,7 @@ Value isIndex(OpBuilder &builder, Location loc, RankedTensorType type, size_t di
 void selectParts(ConcatOp concat) {
   RankedTensorType type = cast<RankedTensorType>(concat.getType());
   int64_t dim = concat.getDim(), count = concat.getOperands().size();
-  if (count != type.getDimSize(dim) || count < 2 || count > kMaxParts || bytesFrom(type, dim + 1) >= kWidePiece ||
+  if (count != type.getDimSize(dim) || count < 2 || count > kMaxParts || !isNarrow(type, dim, 1) ||
       !isSelectable(type.getElementType()))
     return;
   OpBuilder builder(concat);
@@ -82,7 +85,7 @@ void selectInserted(InsertOp insert) {
     last = d;
     parts *= step;
   }
-  if (chosen.empty() || parts > kMaxParts || bytesFrom(type, last + 1) >= kWidePiece ||
+  if (chosen.empty() || parts > kMaxParts || !isNarrow(type, last, typeOf(insert.getSource()).getDimSize(last)) ||
       !isSelectable(type.getElementType()))
     return;
   OpBuilder builder(insert);

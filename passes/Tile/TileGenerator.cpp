@@ -86,7 +86,7 @@ Value TileGenerator::resizeSplat(ConstantOp constant, ArrayRef<int64_t> shape) {
 
 Value TileGenerator::load(const HbmAccess &access, int64_t partitions) {
   Location loc = access.read->getOwner()->getLoc();
-  DimMask spanDims = plan.spans.empty() ? 0 : plan.spans[&access - plan.space.reads.data()];
+  DimMask spanDims = plan.spans.empty() ? 0 : plan.spans[space().findRead(*access.read) - space().reads.data()];
   SmallVector<int64_t> extents = llvm::map_to_vector(ranges, [](const Range &range) { return range.extent; });
   TilePlan::Span span = TilePlan::spanOf(access, spanDims, extents);
   SmallVector<int64_t> shape = {partitions}, strides = {plan.partition < 0 ? 0 : access.strides[plan.partition]};
