@@ -11,6 +11,7 @@ Sections:
   kernel    modelled time of kernels against the bound that HBM traffic sets, and what limits them
   traffic   HBM bytes they move against the bytes of their inputs and outputs
   product   modelled time of matrix products against the tensor engine's peak or the HBM bound, and of causal attention
+  pattern   modelled time of strided and alternating elements, convolutions, pooling and long rows against the HBM bound
   block     modelled time of a layer of Llama and of its MLP against the tensor engine's peak or the HBM bound
   model     backend time of whole tiny models against Inductor's; time and bytes of many layers against few
   forward   wall time of the emulated forward of models against eager mode on the CPU, both on two threads
@@ -21,8 +22,8 @@ Sections:
   explorer  first paint and frame times of the Explorer in headless Chromium, sizes of its app and of its HTML file
 
 Wall times are medians of turns in which both sides ran one after the other; the ratio is the median of the ratios
-within the turns. Times of the sections `kernel` and `product` are modelled (docs/MachineModel.md): they do not depend
-on this machine.
+within the turns. Times of the sections `kernel`, `product`, `pattern` and `block` are modelled (docs/MachineModel.md):
+they do not depend on this machine.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ SECTIONS = (
     "kernel",
     "traffic",
     "product",
+    "pattern",
     "block",
     "model",
     "forward",
@@ -86,6 +88,10 @@ def measure(sections: set[str], turns: int | None):
         from products import product_rows
 
         yield from product_rows()
+    if "pattern" in sections:
+        from patterns import pattern_rows
+
+        yield from pattern_rows()
     if "block" in sections:
         from models import block_rows
 

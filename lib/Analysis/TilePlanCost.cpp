@@ -254,13 +254,13 @@ DimMask TilePlanner::chooseSpan(const TilePlan &plan, const HbmAccess &access) c
 
 void TilePlanner::estimate(TilePlan &plan) {
   plan.dmaNs = 0;
-  double cycles = 0, transfers = 0;
+  double cycles = 0, loads = 0, stores = 0;
   const auto &vector = model.vectorEngine();
   auto addAccess = [&](const HbmAccess &access, DimMask mask, DimMask span = 0) {
     bool strided = span != 0;
     plan.dmaNs += span ? spanNs(plan, access, span) : accessNs(plan, access, strided);
     double count = double(visits(plan, mask));
-    transfers = std::max(transfers, count);
+    (access.read ? loads : stores) += count;
     if (strided)
       cycles += model.memory().slowStrideFactor * double(tileElements(plan, mask)) * count;
   };
@@ -289,6 +289,7 @@ void TilePlanner::estimate(TilePlan &plan) {
     }
   }
   plan.computeNs = cycles / vector.clockGhz / 1.5;
-  // Up to four iterations are under way, each with transfers on queues of its own.
-  plan.queueNs = transfers * double(model.dma().queueMinOccupancyPs) * 1e-3 / 4;
+  // Up to four iterations are under way, each with transfers on queues of its own; one engine triggers the loads and
+  // another one the stores.
+  plan.queueNs = std::max(loads, stores) * double(model.dma().queueMinOccupancyPs) * 1e-3 / 4;
 }

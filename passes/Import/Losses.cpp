@@ -4,6 +4,7 @@
 // Losses and their backward passes, in f32. Class indices become a comparison with the class coordinate ("one hot"),
 // which needs no gather.
 
+#include "dialects/Neuron/NeuronOps.h"
 #include "passes/Import/Arithmetic.h"
 
 using namespace mlir;
@@ -185,6 +186,16 @@ Value withClassCheck(NodeImporter &b, Value loss, const ClassSelection &chosen) 
   return b.add(loss, b.reshape(b.gather(b.constant(b.f32(), -0.0, {1}), row, 0), {}));
 }
 
+/// The score of each sample's class, selected before it is summed: the other classes may be infinite. What is
+/// subtracted from all scores of a sample (log_softmax) is subtracted from that one.
+Value scoreOfTarget(NodeImporter &b, Value scores, const ClassSelection &chosen) {
+  auto difference = scores.getDefiningOp<BinaryOp>();
+  if (difference && difference.getFunction() == BinaryFunction::Sub &&
+      b.shape(difference.getRhs()) == b.shape(chosen.target) && b.shape(difference.getLhs()) == b.shape(scores))
+    return b.sub(scoreOfTarget(b, difference.getLhs(), chosen), difference.getRhs());
+  return b.sum(b.select(chosen.isTarget, scores, 0.0), {chosen.classDim});
+}
+
 /// (self, target, weight, reduction, ignore_index) -> (output, total_weight).
 void nllLoss(NodeImporter &b) {
   Value scores = wide(b, 0);
@@ -193,9 +204,7 @@ void nllLoss(NodeImporter &b) {
   if (!chosen)
     return;
   Shape classDims = {chosen->classDim};
-  // Selected before it is summed: the other classes may be infinite.
-  Value score = b.sum(b.select(chosen->isTarget, scores, 0.0), classDims);
-  Value loss = b.mul(b.unary(UnaryFunction::Neg, score), chosen->weight);
+  Value loss = b.mul(b.unary(UnaryFunction::Neg, scoreOfTarget(b, scores, *chosen)), chosen->weight);
   loss = b.select(chosen->isCounted, loss, 0.0);
   // The loss of a class out of range is not a number, rather than a wrong one, for who reads it in spite of the error.
   loss = b.dropDimensions(b.select(chosen->isValid, loss, kNaN), classDims);
