@@ -19,7 +19,7 @@ from .._graph import faults
 from .._graph.builder import parse
 from . import metrics
 from .errors import REMEDY, NeuronCompileError, NeuronUnsupportedError
-from .lowering import Lowered, has_symbols, lower, symbol_values
+from .lowering import Lowered, has_symbols, lower, place_of, symbol_values
 
 _KINDS = {"forward": 1, "backward": 0, "inference": 0}
 # Modes that PyTorch documents: accepted so that a script runs on several backends.
@@ -167,7 +167,7 @@ def _compile_concrete(gm: GraphModule, kind: str, options: BackendOptions, symbo
     program, entry = None, None
     if lowered.computed:
         serialised = lowered.graph.serialise()
-        entry = _run_compiler(lowered, serialised, options)
+        entry = _run_compiler(gm, lowered, serialised, options)
         notes = faults.notes_later(serialised, lowered.assertions)
         program = _compilation.program_of(entry, name, f"neff:{options.model_name}", notes)
     from .. import _C
@@ -236,7 +236,7 @@ def _check_placement(lowered: Lowered) -> None:
     )
 
 
-def _run_compiler(lowered: Lowered, graph: bytes, options: BackendOptions):
+def _run_compiler(gm: GraphModule, lowered: Lowered, graph: bytes, options: BackendOptions):
     compile_options = _environment.compile_options()
     folder = None
     if options.workdir is not None:
@@ -266,6 +266,8 @@ def _run_compiler(lowered: Lowered, graph: bytes, options: BackendOptions):
         frames = [tuple(frame) for frame in getattr(error, "frames", None) or ()]
         # The graph knows the whole Python stack, the compiler's locations only files and lines.
         frames = _frames_of_node(graph, node) or frames
+        if not frames:
+            frames = next((place_of(other) for other in gm.graph.nodes if other.name == node), ())
         raise kind(
             getattr(error, "message", None) or str(error),
             code=getattr(error, "code", "") or "",

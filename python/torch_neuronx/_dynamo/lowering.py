@@ -130,6 +130,17 @@ def frames_of(node: Node) -> tuple[Frame, ...]:
     return _parse_stack(text) if text else ()
 
 
+def place_of(node: Node) -> tuple[Frame, ...]:
+    """The Python stack of a node, or the `forward` of its module where Dynamo keeps no line: of a compiled module of
+    PyTorch's own, all of them are within PyTorch."""
+    stack = node.meta.get("nn_module_stack")
+    if (frames := frames_of(node)) or not stack:
+        return frames
+    kind = next(reversed(stack.values()))[1]
+    code = getattr(getattr(kind, "forward", None), "__code__", None)
+    return ((code.co_filename, code.co_firstlineno, f"{kind.__name__}.forward", ""),) if code else ()
+
+
 # Nodes of one line, and of one line in all layers of a model, have the same text.
 @functools.lru_cache(maxsize=4096)
 def _parse_stack(text: str) -> tuple[Frame, ...]:
@@ -693,7 +704,7 @@ def _refusal(node: Node, message: str) -> NeuronUnsupportedError:
         code="NCC_EUOC002",
         op=str(place.target) if place.op == "call_function" else None,
         node=place.name,
-        frames=frames_of(place),
+        frames=place_of(place),
     )
 
 

@@ -58,6 +58,15 @@ def test_compiled_graph_refuses_by_name(name):
     )
 
 
+@pytest.mark.parametrize("module", (torch.nn.AdaptiveAvgPool2d(3), torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(3))))
+def test_compiled_module_of_pytorch_is_named(module):
+    """All lines are PyTorch's own then, which Dynamo leaves out: the error names the module."""
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as failure:
+        compile(module)(torch.randn(1, 2, 7, 7, device="neuron"))
+    assert "aten._adaptive_avg_pool2d.default" in str(failure.value)
+    assert re.search(r'File ".*pooling.py", line \d+, in AdaptiveAvgPool2d.forward', str(failure.value)), failure.value
+
+
 @pytest.mark.parametrize("name", OUT_OF_SCOPE)
 def test_eager_runs_on_the_cpu(name):
     """The right values on the device, the operator counted, and one warning for it at most."""
