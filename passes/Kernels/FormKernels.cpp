@@ -103,6 +103,16 @@ void dropEmptyTensors(func::FuncOp function) {
   }
 }
 
+/// What nobody needs, most often because it was for a tensor without elements.
+void dropUnused(func::FuncOp function) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.getBody().front().without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops))
+    if (op->use_empty() && isMemoryEffectFree(op))
+      op->erase();
+}
+
 /// `value`, by way of copies where strides cannot express a view on the way to it.
 Value addressable(OpBuilder &builder, Value value) {
   SmallVector<Operation *> chain;
@@ -440,6 +450,7 @@ struct FormKernelsPass : neuron::impl::FormKernelsPassBase<FormKernelsPass> {
       return signalPassFailure();
     }
     dropEmptyTensors(function);
+    dropUnused(function);
     selectNarrowParts(function);
     orderScatters(function);
     splitLongRows(function, *model);

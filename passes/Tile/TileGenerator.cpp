@@ -157,6 +157,18 @@ Value TileGenerator::tileOf(OpOperand &operand, int64_t partitions) {
   return firstPartitions(tile, partitions);
 }
 
+/// The operand of something that is not computed element by element: of a constant, too, there is one in each
+/// partition, because only constants can be repeated over partitions later.
+Value TileGenerator::onPartitions(OpOperand &operand, int64_t partitions) {
+  Value tile = tileOf(operand, partitions);
+  auto splat = tile.getDefiningOp<ConstantOp>();
+  if (!splat || typeOf(tile).getDimSize(0) == partitions)
+    return tile;
+  SmallVector<int64_t> shape(typeOf(tile).getShape());
+  shape[0] = partitions;
+  return resizeSplat(splat, shape);
+}
+
 void TileGenerator::evaluate(Operation *op) {
   if (lookup(op))
     return;
@@ -170,11 +182,11 @@ void TileGenerator::evaluate(Operation *op) {
   } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
     // Reductions that end loops or partitions are put into scope by finishAccumulators and emitAccumulation.
     assert(!isAccumulating(op) && "accumulated value used before its loop has ended");
-    result = reduceFree(reduce, tileOf(op->getOpOperand(0), count), space().reduced.lookup(op),
+    result = reduceFree(reduce, onPartitions(op->getOpOperand(0), count), space().reduced.lookup(op),
                         typeOf(reduce.getResult()).getElementType());
   } else if (auto argReduce = dyn_cast<ArgReduceOp>(op)) {
     DimMask ended = space().reduced.lookup(op);
-    Value operand = tileOf(op->getOpOperand(0), count);
+    Value operand = onPartitions(op->getOpOperand(0), count);
     operand = expand(operand, fullShape(typeOf(operand).getDimSize(0), space().maskOf(op->getOpOperand(0)) | ended));
     SmallVector<int64_t> shape(typeOf(operand).getShape()), dims;
     for (unsigned d : plan.free)
@@ -186,7 +198,7 @@ void TileGenerator::evaluate(Operation *op) {
                                  operand, dims);
   } else if (auto scan = dyn_cast<ScanOp>(op)) {
     DimMask along = space().reduced.lookup(op);
-    Value operand = tileOf(op->getOpOperand(0), count);
+    Value operand = onPartitions(op->getOpOperand(0), count);
     operand = expand(operand, fullShape(typeOf(operand).getDimSize(0), space().maskOf(scan.getResult()) | along));
     int64_t dim = along ? tileDim(llvm::countr_zero(along)) : 1;
     if (!along)

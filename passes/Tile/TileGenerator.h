@@ -55,6 +55,7 @@ private:
   Value resizeSplat(ConstantOp constant, ArrayRef<int64_t> shape);
   Value load(const HbmAccess &access, int64_t partitions);
   Value tileOf(OpOperand &operand, int64_t partitions);
+  Value onPartitions(OpOperand &operand, int64_t partitions);
   Value firstPartitions(Value tile, int64_t partitions);
   Value expand(Value tile, ArrayRef<int64_t> shape);
   void evaluate(Operation *op);
