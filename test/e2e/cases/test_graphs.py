@@ -15,7 +15,7 @@ import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from checking import BF16, F32, check, compile, sample
+from checking import BF16, F32, case, check, check_all, compile, sample
 
 
 def test_sizes_that_vary():
@@ -300,3 +300,43 @@ def test_moving_a_model_compiles_nothing():
     {name: value.cpu() for name, value in device.state_dict().items()}
     device.load_state_dict({name: value.clone() for name, value in model.state_dict().items()})
     assert dict(_cache.statistics) == before
+
+
+CONSTANT_ROWS = {
+    "scan": lambda x: x + torch.ones(1, x.shape[1], device=x.device).cumsum(-1),
+    "integer scan": lambda x: x * (torch.ones(1, x.shape[1], dtype=torch.int64, device=x.device).cumsum(-1) - 1),
+    "scan of rows": lambda x: (torch.full(x.shape, 0.5, device=x.device).cumsum(-1) * 2, x + 1),
+    "scan from the other side": lambda x: x - torch.ones(x.shape[1], device=x.device).flip(0).cumsum(0),
+    "sum": lambda x: x + torch.full((1, 9), 0.25, device=x.device).sum(-1, keepdim=True),
+    "sum of rows": lambda x: torch.full((x.shape[0], 9), 0.25, device=x.device).sum(-1) + x[:, 0],
+    "product": lambda x: x * torch.full((1, 5), 2.0, device=x.device).prod(-1, keepdim=True),
+    "position": lambda x: x + torch.full((1, 9), 2.0, device=x.device).argmax(-1, keepdim=True),
+    "softmax": lambda x: x * torch.zeros(1, x.shape[1], device=x.device).softmax(-1),
+    "biases of heads": lambda x: (
+        x[:, None] + (torch.ones_like(x).cumsum(-1) - 1)[:, None] * torch.tensor([[0.5], [0.25]], device=x.device)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANT_ROWS)
+def test_rows_computed_from_constants(name):
+    """A value that is the same in every row is in every row's partition."""
+    check_all([case(str(shape), CONSTANT_ROWS[name], torch.randn(shape)) for shape in ((2, 7), (130, 33), (1, 1))])
+
+
+def test_what_nobody_needs():
+    """Of every kind: it was for a tensor without elements."""
+
+    def function(x, rows):
+        empty = x[:0]
+        unused = [
+            torch.cat([x, x * 2], 1)[:0],
+            (x @ x.t())[:0],
+            torch.stack([x, x], -1)[:0],
+            x[rows][:0],
+            x.index_copy(0, rows, x[: len(rows)])[:0],
+            x.cumsum(0)[:0],
+        ]
+        return x + 1, empty.sum(), torch.cat([value.flatten() for value in unused])
+
+    check_all([case("unused", function, torch.randn(6, 5), torch.tensor([1, 3]))], eager=False)
