@@ -9,7 +9,7 @@ import json
 import os
 
 import torch
-from compiling import compile_only
+from compiling import compile_function, compile_only
 from functions import LAYER_NORM, NAIVE_RMS_NORM, RESIDUAL_RMS_NORM, RMS_NORM, SOFTMAX
 from measure import Row, progress, seconds
 from torch_neuronx import _C
@@ -91,3 +91,18 @@ def modelled_rows(sections: set[str]) -> list[Row]:
             Row("traffic", name, f"{moved / 1e6:.2f} MB", f"{least / 1e6:.2f} MB", moved / least, "<=", TRAFFIC_BAR)
         )
     return (kernels if "kernel" in sections else []) + (traffic if "traffic" in sections else [])
+
+
+def bounded_rows(section: str, cases) -> list[Row]:
+    """Modelled kernel time of cases (name, function, arguments(), bound(model) in seconds, bar) against their bounds."""
+    model = MachineModel(_C.target_name())
+    rows = []
+    for case in cases:
+        progress(f"{section}: {case.name}")
+        program = compile_function(case.function, case.arguments).program
+        summary = json.loads(_C.model_summary(program, 0))
+        kernel, bound = summary["kernel_ns"] * 1e-9, case.bound(model)
+        rows.append(
+            Row(section, case.name, seconds(kernel), seconds(bound), bound / kernel, ">=", case.bar, limiter(summary))
+        )
+    return rows

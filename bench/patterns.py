@@ -9,16 +9,13 @@ peak of the tensor engine. The bars hold what was reached; docs/Performance.md s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from compiling import compile_function
-from measure import Row, progress, seconds
-from modelling import BF16, FP32, MachineModel, limiter
-from torch_neuronx import _C
+from measure import Row
+from modelling import BF16, FP32, MachineModel, bounded_rows
 
 
 @dataclass(frozen=True)
@@ -131,23 +128,4 @@ PATTERNS = (
 
 def pattern_rows() -> list[Row]:
     """Modelled kernel time against the bound."""
-    model = MachineModel(_C.target_name())
-    rows = []
-    for pattern in PATTERNS:
-        progress(f"pattern: {pattern.name}")
-        program = compile_function(pattern.function, pattern.arguments).program
-        summary = json.loads(_C.model_summary(program, 0))
-        kernel, bound = summary["kernel_ns"] * 1e-9, pattern.bound(model)
-        rows.append(
-            Row(
-                "pattern",
-                pattern.name,
-                seconds(kernel),
-                seconds(bound),
-                bound / kernel,
-                ">=",
-                pattern.bar,
-                limiter(summary),
-            )
-        )
-    return rows
+    return bounded_rows("pattern", PATTERNS)

@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from compiling import compile_function
-from measure import Row, progress, seconds
-from modelling import BF16, FP32, MachineModel, limiter
-from torch_neuronx import _C
+from measure import Row
+from modelling import BF16, FP32, MachineModel, bounded_rows
 
 
 @dataclass(frozen=True)
@@ -124,23 +121,4 @@ PRODUCTS = (
 
 def product_rows() -> list[Row]:
     """Modelled kernel time against the peak of the tensor engine, or against the HBM bound of few rows."""
-    model = MachineModel(_C.target_name())
-    rows = []
-    for product in PRODUCTS:
-        progress(f"product: {product.name}")
-        program = compile_function(product.function, product.arguments).program
-        summary = json.loads(_C.model_summary(program, 0))
-        kernel, bound = summary["kernel_ns"] * 1e-9, product.bound(model)
-        rows.append(
-            Row(
-                "product",
-                product.name,
-                seconds(kernel),
-                seconds(bound),
-                bound / kernel,
-                ">=",
-                product.bar,
-                limiter(summary),
-            )
-        )
-    return rows
+    return bounded_rows("product", PRODUCTS)
