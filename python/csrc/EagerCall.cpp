@@ -533,8 +533,11 @@ void EagerCall::rememberFallback(std::string reason) {
 }
 
 void EagerCall::resizeOutputs(const EagerEntry &entry) {
-  for (size_t i = 0; i < writtenArguments_.size() && i < entry.results.size(); ++i)
-    at::native::resize_output(*writtenArguments_[i], entry.results[i].sizes);
+  for (size_t i = 0; i < writtenArguments_.size() && i < entry.results.size(); ++i) {
+    const EagerResult &result = entry.results[i];
+    if (at::native::resize_output(*writtenArguments_[i], result.sizes))
+      writtenArguments_[i]->unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes, result.strides);
+  }
 }
 
 EagerCall::Outcome EagerCall::launch(EagerEntry &entry) {

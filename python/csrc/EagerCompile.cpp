@@ -387,6 +387,11 @@ std::unique_ptr<EagerEntry> EagerCall::compile() {
     if (overload_.form_ == EagerForm::Out) {
       for (size_t i = 0; i < writtenArguments_.size() && i < entry->results.size(); ++i)
         entry->resizes |= writtenArguments_[i]->sizes() != c10::IntArrayRef(entry->results[i].sizes);
+      // An output that is resized gets the strides that the CPU's iterator finds; other kernels write row by row.
+      if (entry->resizes && !overload_.op_.hasTag(at::Tag::pointwise) &&
+          !isElementwiseWithoutTag(overload_.functionalName_))
+        for (EagerResult &result : entry->results)
+          result.strides = contiguous(result.sizes);
       if (entry->resizes)
         return entry;
     }

@@ -309,3 +309,34 @@ def test_index_out_of_range_is_an_error():
             function(x)
         with pytest.raises((IndexError, RuntimeError)):
             compile(function)(x)
+
+
+RESIZED = {
+    name: getattr(torch, name)
+    for name in "add mul eq lt maximum logical_and logical_or logical_xor copysign exp neg logical_not sigmoid".split()
+}
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_strides_of_outputs_that_are_resized(name):
+    """`out=` without elements gets the strides of the operands, as does what core implements that way (logical_and)."""
+    function, x = RESIZED[name], sample(F32, 2, 3, 4)
+    unary = name in ("exp", "neg", "logical_not", "sigmoid")
+    cases = []
+    for label, t in (("permuted", x.permute(2, 0, 1)), ("transposed", x.transpose(0, 2)), ("as it is", x)):
+        arguments = (t,) if unary else (t, t.flip(0))
+
+        def resized(*tensors):
+            like = function(*tensors)
+            return function(*tensors, out=torch.empty(0, dtype=like.dtype, device=like.device)), like
+
+        cases.append(case(label, resized, *arguments))
+    check_all(cases, compiled=False)
+    # Reductions and scans write what they resize row by row.
+    check_all(
+        [
+            case("sum", lambda t: torch.sum(t, 0, out=torch.empty(0, device=t.device)), x.permute(2, 0, 1)),
+            case("cumsum", lambda t: torch.cumsum(t, 0, out=torch.empty(0, device=t.device)), x.permute(2, 0, 1)),
+        ],
+        compiled=False,
+    )
