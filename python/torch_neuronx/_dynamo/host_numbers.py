@@ -34,6 +34,9 @@ class HostNumbers:
         self.parameters: list[Node] = []
         self.results: list[tuple[int, Node]] = []
         self._placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
+        # All of them lead from arguments, or to results.
+        if not any(_is_number(node) for node in (*self._placeholders, *gm.graph.output_node().all_input_nodes)):
+            return
         # Integers (of `s // 2`, say) stay here when only numbers follow from them: parameters and results are floats.
         elsewhere: set[Node] = set()
         while True:

@@ -164,9 +164,7 @@ def has_symbols(gm: GraphModule) -> bool:
         value = node.meta.get("val")
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             return True
-        if isinstance(value, torch.Tensor) and any(
-            isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride())
-        ):
+        if isinstance(value, torch.Tensor) and value._has_symbolic_sizes_strides:
             return True
     return False
 
