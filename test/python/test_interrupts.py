@@ -268,6 +268,8 @@ interrupt_soon()
 loss.backward()
 print("done")
 assert signal.getsignal(signal.SIGINT) is handler
+# PyTorch's engine lets go of Python objects after backward() has returned; an interpreter that ends first aborts its thread.
+time.sleep(0.5)
 """
     )
     # In PyTorch's engine no handler of Python runs; the signal is kept until it ends.
