@@ -324,62 +324,76 @@ bool TilePlanner::complete(TilePlan &plan) {
 /// Tries partition dimension `partition` (-1: none) with `inner` on the free axis (-1: none, or already resident). With
 /// `split`, inner is split into partitions x free.
 void TilePlanner::consider(int partition, int inner, bool split) {
+  if (inner < 0 || (residentDims & dimBit(inner))) {
+    tryExtent(partition, inner, split, std::nullopt);
+    return;
+  }
+  // The first of equal cost is taken: extents that leave no remainder come first.
+  const int64_t innerSize = base.sizes[inner];
+  if (split && innerSize <= 512)
+    tryExtent(partition, inner, split, innerSize);
+  // The time falls with the extent as long as more fits beside each other, then rises with the number of instructions
+  // and transfers. A few rises in a row end the search.
+  constexpr int kPatience = 3;
+  double last = std::numeric_limits<double>::infinity();
+  int numRises = 0;
+  for (int64_t extent = 8192; extent >= 1 && numRises < kPatience; extent /= 2) {
+    if (extent >= innerSize)
+      continue;
+    std::optional<double> costNs = tryExtent(partition, inner, split, extent);
+    if (!costNs)
+      continue;
+    numRises = *costNs > last ? numRises + 1 : 0;
+    last = *costNs;
+  }
+  if (!split && innerSize <= 16384)
+    tryExtent(partition, inner, split, innerSize);
+  const int64_t even = llvm::divideCeil(innerSize, model.memory().partitions);
+  if (split && even > 1 && even <= 8192)
+    tryExtent(partition, inner, split, even);
+}
+
+/// Keeps the plan with `extent` elements of `inner` in a tile (nullopt: inner is not tiled) if it is the fastest so far.
+/// Returns its time.
+std::optional<double> TilePlanner::tryExtent(int partition, int inner, bool split, std::optional<int64_t> extent) {
   const int64_t maxPartitions = model.memory().partitions;
-  bool tilesInner = inner >= 0 && !(residentDims & dimBit(inner));
-  int64_t innerSize = inner >= 0 ? base.sizes[inner] : 1;
-  SmallVector<int64_t> extents;
-  if (!tilesInner) {
-    extents.push_back(0);
-  } else {
-    // The first of equal cost is taken: extents that leave no remainder come first.
-    if (split && innerSize <= 512)
-      extents.push_back(innerSize);
-    for (int64_t extent : {8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1})
-      if (extent < innerSize)
-        extents.push_back(extent);
-    if (!split && innerSize <= 16384)
-      extents.push_back(innerSize);
-    if (split) {
-      int64_t even = llvm::divideCeil(innerSize, maxPartitions);
-      if (even > 1 && even <= 8192)
-        extents.push_back(even);
-    }
+  TilePlan plan;
+  plan.space = base;
+  plan.partition = partition;
+  unsigned innerDim = inner;
+  if (split) {
+    plan.leftover = base.sizes[inner] % *extent;
+    innerDim = plan.space.splitDim(inner, *extent);
+    plan.splitOuter = inner;
+    plan.splitInner = innerDim;
+    plan.partition = inner;
   }
-  for (int64_t extent : extents) {
-    TilePlan plan;
-    plan.space = base;
-    plan.partition = partition;
-    unsigned innerDim = inner;
-    if (split) {
-      plan.leftover = innerSize % extent;
-      innerDim = plan.space.splitDim(inner, extent);
-      plan.splitOuter = inner;
-      plan.splitInner = innerDim;
-      plan.partition = inner;
-    }
-    plan.roles.assign(plan.space.numDims(), TilePlan::Role::Loop);
-    plan.tile.assign(plan.space.numDims(), 1);
-    if (plan.partition >= 0) {
-      plan.roles[plan.partition] = TilePlan::Role::Partition;
-      plan.tile[plan.partition] = std::min(maxPartitions, std::max<int64_t>(plan.space.sizes[plan.partition], 1));
-    }
-    for (unsigned d = 0; d < base.numDims(); ++d)
-      if (residentDims & dimBit(d)) {
-        plan.roles[d] = TilePlan::Role::Free;
-        plan.tile[d] = plan.space.sizes[d];
-        plan.free.push_back(d);
-      }
-    if (tilesInner) {
-      plan.roles[innerDim] = TilePlan::Role::Free;
-      plan.tile[innerDim] = split ? extent : std::min(extent, innerSize);
-      plan.free.push_back(innerDim);
-    }
-    TilePlan start = plan;
-    bool feasible = isFeasible(plan, tilesInner && extent > 1);
-    widen(start, plan, feasible);
-    if (feasible && (!best || plan.costNs() < best->costNs() * 0.999))
-      best = std::move(plan);
+  plan.roles.assign(plan.space.numDims(), TilePlan::Role::Loop);
+  plan.tile.assign(plan.space.numDims(), 1);
+  if (plan.partition >= 0) {
+    plan.roles[plan.partition] = TilePlan::Role::Partition;
+    plan.tile[plan.partition] = std::min(maxPartitions, std::max<int64_t>(plan.space.sizes[plan.partition], 1));
   }
+  for (unsigned d = 0; d < base.numDims(); ++d)
+    if (residentDims & dimBit(d)) {
+      plan.roles[d] = TilePlan::Role::Free;
+      plan.tile[d] = plan.space.sizes[d];
+      plan.free.push_back(d);
+    }
+  if (extent) {
+    plan.roles[innerDim] = TilePlan::Role::Free;
+    plan.tile[innerDim] = split ? *extent : std::min(*extent, base.sizes[inner]);
+    plan.free.push_back(innerDim);
+  }
+  TilePlan start = plan;
+  bool feasible = isFeasible(plan, extent.value_or(1) > 1);
+  widen(start, plan, feasible);
+  if (!feasible)
+    return std::nullopt;
+  const double costNs = plan.costNs();
+  if (!best || costNs < best->costNs() * 0.999)
+    best = std::move(plan);
+  return costNs;
 }
 
 /// Completes the plan and checks what depends on the sizes of tiles that are ours to choose.

@@ -49,6 +49,7 @@ private:
   void classifyReads();
   SmallVector<int> innermostDims() const;
   void consider(int partition, int inner, bool split);
+  std::optional<double> tryExtent(int partition, int inner, bool split, std::optional<int64_t> extent);
   bool isFeasible(TilePlan &plan, bool choosesTiles);
   void widen(const TilePlan &start, const TilePlan &completed, bool isComplete);
   std::pair<int64_t, int64_t> tileRange(const TilePlan &plan, int d) const;

@@ -25,33 +25,39 @@ public:
   std::optional<int64_t> find(int64_t earliest, int64_t length) const {
     if (length > interval)
       return std::nullopt;
-    std::vector<int64_t> candidates = {0};
-    for (auto [start, end] : taken)
-      candidates.push_back((((end - earliest) % interval) + interval) % interval);
-    std::sort(candidates.begin(), candidates.end());
-    for (int64_t delay : candidates)
-      if (isFree(earliest + delay, length))
-        return earliest + delay;
-    return std::nullopt;
+    const int64_t phase = ((earliest % interval) + interval) % interval;
+    // Twice round the interval: what begins near its end may go on at its beginning.
+    auto next = std::partition_point(taken.begin(), taken.end(), [&](const Span &span) { return span.end <= phase; });
+    int64_t time = phase;
+    for (int64_t turn = 0; turn <= interval; turn += interval, next = taken.begin())
+      for (; next != taken.end() && next->start + turn < time + length; ++next)
+        time = std::max(time, next->end + turn);
+    if (time >= phase + interval)
+      return std::nullopt;
+    return earliest + time - phase;
   }
 
   void take(int64_t start, int64_t length) {
-    int64_t low = ((start % interval) + interval) % interval;
-    taken.push_back({low, low + length});
+    const int64_t low = ((start % interval) + interval) % interval;
+    insert(low, std::min(low + length, interval));
+    insert(0, low + length - interval);
   }
 
 private:
-  bool isFree(int64_t start, int64_t length) const {
-    int64_t low = ((start % interval) + interval) % interval;
-    for (auto [takenLow, takenHigh] : taken)
-      for (int64_t shift : {-interval, int64_t(0), interval})
-        if (low < takenHigh + shift && takenLow + shift < low + length)
-          return false;
-    return true;
+  struct Span {
+    int64_t start, end;
+  };
+
+  void insert(int64_t start, int64_t end) {
+    if (start < end)
+      taken.insert(
+          std::partition_point(taken.begin(), taken.end(), [&](const Span &span) { return span.start < start; }),
+          {start, end});
   }
 
   int64_t interval;
-  std::vector<std::pair<int64_t, int64_t>> taken;
+  /// By time, none beyond the end of the interval, none meets another.
+  std::vector<Span> taken;
 };
 
 int64_t leastInterval(const LoopBody &body) {
@@ -76,13 +82,55 @@ int64_t visibleDelay(const BodyInstruction &from, const BodyInstruction &to) {
   return isWaitedFor(from, to) ? from.latency : from.occupancy;
 }
 
-std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, int64_t interval, int64_t maxStages) {
-  const size_t count = body.instructions.size();
-  std::vector<std::vector<BodyDependence>> into(count), outOf(count);
-  for (const BodyDependence &dependence : body.dependences) {
-    into[dependence.to].push_back(dependence);
-    outOf[dependence.from].push_back(dependence);
+/// The dependences of each instruction.
+struct Neighbours {
+  explicit Neighbours(const LoopBody &body) : into(body.instructions.size()), outOf(body.instructions.size()) {
+    for (const BodyDependence &dependence : body.dependences) {
+      into[dependence.to].push_back(dependence);
+      outOf[dependence.from].push_back(dependence);
+    }
   }
+  std::vector<std::vector<BodyDependence>> into, outOf;
+};
+
+/// Time per iteration of the body in a given order, by simulation of in-order engines.
+int64_t simulatePeriod(const LoopBody &body, const Neighbours &neighbours,
+                       const std::vector<PipelinedOrder::Entry> &order) {
+  constexpr int64_t kWarm = 8, kIterations = 16;
+  const size_t count = body.instructions.size();
+  std::vector<std::array<int64_t, kIterations>> done(count);
+  std::array<int64_t, isa::kNumStreams> engineFree = {};
+  int64_t transferFree = 0, now = 0, warm = 0;
+  for (int64_t iteration = 0; iteration < kIterations; ++iteration) {
+    for (const PipelinedOrder::Entry &entry : order) {
+      int64_t own = iteration - entry.stage;
+      if (own < 0)
+        continue;
+      const BodyInstruction &instruction = body.instructions[entry.index];
+      int64_t start = engineFree[instruction.stream];
+      for (const BodyDependence &dependence : neighbours.into[entry.index])
+        if (int64_t other = own - dependence.distance;
+            other >= 0 && isWaitedFor(body.instructions[dependence.from], instruction))
+          start = std::max(start, done[dependence.from][other]);
+      engineFree[instruction.stream] = start + instruction.occupancy;
+      int64_t end = start + instruction.latency;
+      if (instruction.transfer > 0) {
+        transferFree = std::max(transferFree, start) + instruction.transfer;
+        end = std::max(end, transferFree);
+      }
+      done[entry.index][own] = end;
+      now = std::max(now, end);
+    }
+    if (iteration == kWarm - 1)
+      warm = now;
+  }
+  return (now - warm) / (kIterations - kWarm);
+}
+
+std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, const Neighbours &neighbours,
+                                                   int64_t interval, int64_t maxStages) {
+  const size_t count = body.instructions.size();
+  const auto &[into, outOf] = neighbours;
   std::vector<Reservations> engines(isa::kNumStreams, Reservations(interval));
   std::vector<int64_t> start(count, 0);
   for (size_t index = 0, next; index < count; index = next) {
@@ -115,58 +163,25 @@ std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, int64_t
   }
   std::stable_sort(result.order.begin(), result.order.end(),
                    [&](const auto &a, const auto &b) { return start[a.index] % interval < start[b.index] % interval; });
-  result.periodPs = simulatePeriod(body, result.order);
+  result.periodPs = simulatePeriod(body, neighbours, result.order);
   return result;
 }
 
 } // namespace
 
-int64_t mlir::neuron::simulatePeriod(const LoopBody &body, const std::vector<PipelinedOrder::Entry> &order) {
-  constexpr int64_t kWarm = 8, kIterations = 16;
-  const size_t count = body.instructions.size();
-  std::vector<std::vector<BodyDependence>> into(count);
-  for (const BodyDependence &dependence : body.dependences)
-    into[dependence.to].push_back(dependence);
-  std::vector<std::array<int64_t, kIterations>> done(count);
-  std::array<int64_t, isa::kNumStreams> engineFree = {};
-  int64_t transferFree = 0, now = 0, warm = 0;
-  for (int64_t iteration = 0; iteration < kIterations; ++iteration) {
-    for (const PipelinedOrder::Entry &entry : order) {
-      int64_t own = iteration - entry.stage;
-      if (own < 0)
-        continue;
-      const BodyInstruction &instruction = body.instructions[entry.index];
-      int64_t start = engineFree[instruction.stream];
-      for (const BodyDependence &dependence : into[entry.index])
-        if (int64_t other = own - dependence.distance;
-            other >= 0 && isWaitedFor(body.instructions[dependence.from], instruction))
-          start = std::max(start, done[dependence.from][other]);
-      engineFree[instruction.stream] = start + instruction.occupancy;
-      int64_t end = start + instruction.latency;
-      if (instruction.transfer > 0) {
-        transferFree = std::max(transferFree, start) + instruction.transfer;
-        end = std::max(end, transferFree);
-      }
-      done[entry.index][own] = end;
-      now = std::max(now, end);
-    }
-    if (iteration == kWarm - 1)
-      warm = now;
-  }
-  return (now - warm) / (kIterations - kWarm);
-}
-
 std::optional<PipelinedOrder> mlir::neuron::pipeline(const LoopBody &body, int64_t maxStages) {
   std::vector<PipelinedOrder::Entry> original;
   for (size_t index = 0; index < body.instructions.size(); ++index)
     original.push_back({static_cast<unsigned>(index), 0});
-  const int64_t least = leastInterval(body), now = simulatePeriod(body, original);
+  const Neighbours neighbours(body);
+  const int64_t least = leastInterval(body), now = simulatePeriod(body, neighbours, original);
   std::optional<PipelinedOrder> best;
   for (int64_t percent : {100, 103, 107, 112, 120, 130, 145, 165, 200, 240, 300, 400}) {
     int64_t interval = std::max<int64_t>(least * percent / 100, 1);
-    if (interval > now)
+    // No order is faster than the busiest engine, and one that is hardly better is not taken.
+    if (interval > now || (best && least * 100 >= best->periodPs * 99))
       break;
-    std::optional<PipelinedOrder> found = scheduleWithInterval(body, interval, maxStages);
+    std::optional<PipelinedOrder> found = scheduleWithInterval(body, neighbours, interval, maxStages);
     if (found && found->periodPs * 100 < now * 98 && (!best || found->periodPs * 100 < best->periodPs * 99))
       best = std::move(found);
   }

@@ -47,9 +47,6 @@ struct PipelinedOrder {
   int64_t periodPs = 0; // simulated, steady state
 };
 
-/// Time per iteration of the body in a given order, by simulation of in-order engines.
-int64_t simulatePeriod(const LoopBody &body, const std::vector<PipelinedOrder::Entry> &order);
-
 /// The order with the shortest simulated period among the modulo schedules of at most `maxStages` stages and the order
 /// the body has; nullopt when none is more than 2 % faster than that.
 std::optional<PipelinedOrder> pipeline(const LoopBody &body, int64_t maxStages);
