@@ -17,8 +17,6 @@ bool mlir::neuron::isStreamableAttention(int64_t depth, int64_t valueDepth, doub
          std::isfinite(scale);
 }
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// What attention and its gradient ask of their operands: one float type, sizes that agree, heads in whole groups, a
 /// mask that repeats to the scores, a positive scale.
 template <typename OpTy> static LogicalResult verifyOperands(OpTy op) {

@@ -36,6 +36,8 @@ inline constexpr llvm::StringLiteral kTarget = "neuron.target";
 inline constexpr llvm::StringLiteral kPhase = "neuron.phase";
 } // namespace attribute
 
+/// The type of a value of the dialect: all are ranked tensors.
+inline RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 /// Bytes one element takes in memory (bool: 1).
 int64_t elementBytes(Type type);
 /// True for the torch integer types and bool.

@@ -77,7 +77,11 @@ struct TilePlan {
   DimMask freeMask() const;
 };
 
-/// A conversion that costs nothing: instructions read 16-bit floats as f32.
+/// Another way to load the same data is taken where it needs less than this part of the time: who reads the tile pays
+/// for it.
+inline constexpr double kWorthwhilePart = 0.7;
+
+/// A conversion that costs nothing: instructions read shorter floats as f32.
 bool isWideningCast(Operation *op);
 
 /// Plans the kernel made of `space.ops()`. Fails, with the reason in `why`, when its values cannot be on chip together.

@@ -14,9 +14,6 @@
 using namespace mlir;
 using namespace mlir::neuron;
 
-/// What another way to load must save, of the time, to be taken: somebody pays for it.
-static constexpr double kWorthwhile = 0.7;
-
 int64_t TilePlanner::tileElements(const TilePlan &plan, DimMask mask) const {
   int64_t elements = 1;
   for (unsigned d : plan.free)
@@ -157,11 +154,16 @@ int64_t TilePlanner::partitionsOf(const TilePlan &plan, const HbmAccess &access)
   return plan.tile[plan.partition];
 }
 
+/// DMA engines that move the data of so many partitions.
+int64_t TilePlanner::enginesFor(int64_t partitions) const {
+  return std::min<int64_t>(model.topology().dmaEnginesPerCore,
+                           llvm::divideCeil(partitions, model.dma().partitionsPerEngine));
+}
+
 /// DMA engine time of one transfer.
 double TilePlanner::descriptorsNs(int64_t partitions, double runsPerPartition, double runBytes) const {
-  int64_t engines = std::min<int64_t>(model.topology().dmaEnginesPerCore,
-                                      llvm::divideCeil(partitions, model.dma().partitionsPerEngine));
-  return std::ceil(double(partitions) * runsPerPartition / double(engines)) * model.dmaDescriptorNs(runBytes);
+  return std::ceil(double(partitions) * runsPerPartition / double(enginesFor(partitions))) *
+         model.dmaDescriptorNs(runBytes);
 }
 
 /// DMA engine time of all transfers of an access. A tile may lie in SBUF in the order of its source, which instructions
@@ -191,12 +193,9 @@ double TilePlanner::accessNs(const TilePlan &plan, const HbmAccess &access, bool
   double efficiency = model.dma().transposeEfficiencyHbmToSbuf;
   if (!isWrite && efficiency > 0 && partitions * access.elementBytes >= ::neuroncore::isa::kShortestTransposedRow &&
       elements > 1 && access.strides[plan.partition] == 1 && (access.elementBytes == 2 || access.elementBytes == 4)) {
-    int64_t engines = std::min<int64_t>(model.topology().dmaEnginesPerCore,
-                                        llvm::divideCeil(partitions, model.dma().partitionsPerEngine));
     double bytes = double(partitions) * double(elements) * double(access.elementBytes);
-    double transposed = bytes / double(engines) / (model.dma().engineGbpsPlanning * efficiency);
-    // The selection asks for as much of a gain.
-    if (transposed < kWorthwhile * ns) {
+    double transposed = bytes / double(enginesFor(partitions)) / (model.dma().engineGbpsPlanning * efficiency);
+    if (transposed < kWorthwhilePart * ns) {
       ns = transposed;
       strided = false;
     }
@@ -237,7 +236,7 @@ DimMask TilePlanner::chooseSpan(const TilePlan &plan, const HbmAccess &access) c
   llvm::stable_sort(dims,
                     [&](unsigned a, unsigned b) { return std::abs(access.strides[a]) < std::abs(access.strides[b]); });
   bool strided = false;
-  double least = kWorthwhile * accessNs(plan, access, strided);
+  double least = kWorthwhilePart * accessNs(plan, access, strided);
   DimMask chosen = 0, span = 0;
   for (unsigned d : dims) {
     span |= dimBit(d);

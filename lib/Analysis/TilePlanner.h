@@ -62,6 +62,7 @@ private:
   void estimate(TilePlan &plan);
   int64_t liveBytes(const TilePlan &plan) const;
   int64_t partitionsOf(const TilePlan &plan, const HbmAccess &access) const;
+  int64_t enginesFor(int64_t partitions) const;
   double descriptorsNs(int64_t partitions, double runsPerPartition, double runBytes) const;
   double accessNs(const TilePlan &plan, const HbmAccess &access, bool &strided) const;
   int64_t spanElements(const TilePlan &plan, const HbmAccess &access, DimMask span) const;

@@ -99,9 +99,12 @@ private:
       if (!present(i))
         continue;
       double elements = double(tile.elementsPerPartition());
-      widest_ =
-          elements > v_.n ? dtypeBytes(tile.dtype) : std::max(widest_, elements < v_.n ? 0 : dtypeBytes(tile.dtype));
-      v_.n = std::max(v_.n, elements);
+      if (elements > v_.n) {
+        v_.n = elements;
+        widest_ = 0;
+      }
+      if (elements == v_.n)
+        widest_ = std::max(widest_, dtypeBytes(tile.dtype));
       v_.p = std::max(v_.p, double(tile.numPartitions));
       slow |= std::abs(innermostStep(tile)) * dtypeBytes(tile.dtype) > model_.memory().fastStrideLimitBytes;
     }

@@ -92,7 +92,6 @@ private:
 
   void bind(Value value, HostTensor tensor) { values.insert_or_assign(value, std::move(tensor)); }
   const HostTensor &get(Value value) const { return values.find(value)->second; }
-  static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
   Status operation(Operation *op) {
     if (auto kernel = dyn_cast<KernelOp>(op))

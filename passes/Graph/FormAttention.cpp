@@ -27,7 +27,6 @@ constexpr double kLow = -1e30;
 /// Operations between the two products; programs have far fewer.
 constexpr unsigned kMostInterior = 64;
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 Type elementOf(Value value) { return typeOf(value).getElementType(); }
 ArrayRef<int64_t> shapeOf(Value value) { return typeOf(value).getShape(); }
 bool isFloat(Value value) { return isa<FloatType>(elementOf(value)); }

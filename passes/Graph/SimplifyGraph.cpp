@@ -29,8 +29,6 @@ constexpr unsigned kMaxParts = 4;
 /// Operations between a value and the memory its parts are taken from.
 constexpr unsigned kMaxDepth = 32;
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// The result of an elementwise operation on operands of another shape.
 Value computeAs(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> shape, IRMapping mapping = {}) {
   Value result = rewriter.clone(*op, mapping)->getResult(0);

@@ -196,9 +196,8 @@ template <BinaryFunction function, BinaryFunction ofBool = function> void promot
 
 /// Functions on the promoted type that PyTorch has for floats only.
 template <BinaryFunction function> void promotedFloat(NodeImporter &b) {
-  if (!isa<FloatType>(b.promote({b.operand(0), b.operand(1)})))
-    return b.error("unsupported dtype: expected floats; convert to float32 first");
-  promoted<function>(b);
+  if (b.requireFloat(b.promote({b.operand(0), b.operand(1)})))
+    promoted<function>(b);
 }
 
 /// Float functions: integers become f32 first.
@@ -297,6 +296,8 @@ void multiplyAdd(NodeImporter &b) {
 template <BinaryFunction function> void addScaled(NodeImporter &b) {
   Operand x = b.operand(0), y = b.operand(1), z = b.operand(2);
   Type type = b.computeType(b.promote({x, y, z}));
+  if (function == BinaryFunction::Div && !b.requireFloat(type))
+    return;
   Value scaled = b.operandAs(y, type);
   if (Number scale = b.number(3); !scale.is(1))
     scaled = b.mul(scaled, b.numberAs(scale, type));
@@ -363,7 +364,7 @@ constexpr Registration kImporters[] = {
     {"aten.round.default", "T", rounding<UnaryFunction::Round>},
     {"aten.round.decimals", "TI", roundDecimals},
     {"aten.trunc.default", "T", rounding<UnaryFunction::Trunc>},
-    {"aten.frac.default", "T", anyUnary<UnaryFunction::Frac>},
+    {"aten.frac.default", "R", anyUnary<UnaryFunction::Frac>},
     {"aten.nan_to_num.default", "Tfff", nanToNum},
     {"aten.isnan.default", "T", classification<UnaryFunction::Isnan>},
     {"aten.isinf.default", "T", classification<UnaryFunction::Isinf>},
@@ -463,8 +464,8 @@ constexpr Registration kImporters[] = {
     {"aten.where.Scalar", "TSS", where},
     {"aten.masked_fill.Scalar", "TTS", maskedFill},
     {"aten.masked_fill.Tensor", "TTT", maskedFill},
-    {"aten.lerp.Scalar", "TTS", lerp},
-    {"aten.lerp.Tensor", "TTT", lerp},
+    {"aten.lerp.Scalar", "RRS", lerp},
+    {"aten.lerp.Tensor", "RRR", lerp},
     {"aten.addcmul.default", "TTTS", addScaled<BinaryFunction::Mul>},
     {"aten.addcdiv.default", "TTTS", addScaled<BinaryFunction::Div>},
 

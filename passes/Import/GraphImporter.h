@@ -13,6 +13,7 @@
 #include "llvm/ADT/DenseMap.h"
 
 #include "passes/Import/NodeImporter.h"
+#include "passes/Import/Registry.h"
 
 namespace mlir::neuron {
 
@@ -50,6 +51,7 @@ private:
   void importNode(const ::neuron::graph::Node &node, Location loc);
   void importCall(const ::neuron::graph::Node &node, Location loc);
   bool isSupported(const ::neuron::graph::Node &node);
+  std::string checkArguments(const Lookup &overload, const ::neuron::graph::Node &node);
   LogicalResult importOutputs();
   void emitFrames(InFlightDiagnostic &diagnostic, int node);
   DictionaryAttr argumentAttributes(StringRef name, StringRef role, ArrayRef<int64_t> strides, int64_t offset);
@@ -61,6 +63,7 @@ private:
   func::FuncOp function;
   bool failed = false;
   int currentNode = -1;
+  int lastFailedNode = -1;
 
   llvm::DenseMap<uint32_t, Operand> operands;
   llvm::DenseMap<uint32_t, const ::neuron::graph::TensorType *> types;

@@ -116,6 +116,9 @@ void GraphImporter::emitFrames(InFlightDiagnostic &diagnostic, int node) {
 
 void GraphImporter::error(const Node &node, Location loc, const Twine &message) {
   failed = true;
+  // What follows from the first mistake helps nobody.
+  if (std::exchange(lastFailedNode, currentNode) == currentNode)
+    return;
   InFlightDiagnostic diagnostic = emitError(loc) << node.op() << ": " << message;
   emitFrames(diagnostic, currentNode);
 }
@@ -267,6 +270,7 @@ static bool argumentFits(char letter, const Argument &argument) {
   auto isInteger = [](const Argument &item) { return item.has_integer() || item.has_boolean(); };
   switch (letter & ~0x20) {
   case 'T':
+  case 'R':
   case 'S':
     return argument.has_value() || argument.has_boolean() || argument.has_integer() || argument.has_floating();
   case 'I':
@@ -294,18 +298,24 @@ static bool argumentFits(char letter, const Argument &argument) {
 }
 
 /// What is wrong with the arguments, or an empty string.
-static std::string checkArguments(StringRef signature, unsigned outs, const Node &node) {
+std::string GraphImporter::checkArguments(const Lookup &overload, const Node &node) {
   std::string letters;
-  for (char letter : signature)
+  for (char letter : overload.registration->signature)
     if (letter != '!')
       letters += letter;
-  if (node.arguments_size() != static_cast<int>(letters.size() + outs))
-    return "expected " + std::to_string(letters.size() + outs) + " arguments but got " +
+  if (node.arguments_size() != static_cast<int>(letters.size() + overload.outs))
+    return "expected " + std::to_string(letters.size() + overload.outs) + " arguments but got " +
            std::to_string(node.arguments_size()) + "; every schema argument must be present";
-  for (auto [i, letter] : llvm::enumerate(letters))
-    if (!argumentFits(letter, node.arguments(i)))
+  for (auto [i, letter] : llvm::enumerate(letters)) {
+    const Argument &argument = node.arguments(i);
+    if (!argumentFits(letter, argument))
       return "expected argument " + std::to_string(i) + " of kind '" + letter + "' but got " +
-             node.arguments(i).ShortDebugString();
+             argument.ShortDebugString();
+    Value tensor = letter == 'R' && argument.has_value() ? operandOf(argument.value()).tensor : nullptr;
+    if (tensor && !isa<FloatType>(mlir::neuron::typeOf(tensor).getElementType()))
+      return "unsupported dtype: expected floats but got " + typeName(typeOf(argument.value()).dtype()) +
+             "; convert to float32 first";
+  }
   return {};
 }
 
@@ -394,7 +404,7 @@ void GraphImporter::importNode(const Node &node, Location loc) {
     define(node.results(0), {nullptr, *number});
     return;
   }
-  if (std::string problem = checkArguments(found.registration->signature, found.outs, node); !problem.empty())
+  if (std::string problem = checkArguments(found, node); !problem.empty())
     return error(node, loc, problem);
   for (int i = 0; i < node.results_size(); ++i)
     if (node.results(i) != 0 && !elementType(node.types(i).dtype()))

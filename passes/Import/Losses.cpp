@@ -42,6 +42,8 @@ void mseLossBackward(NodeImporter &b) {
 void l1Loss(NodeImporter &b) { b.result(reduceLoss(b, absolute(b, b.sub(wide(b, 0), wide(b, 1))), reductionAt(b, 2))); }
 
 void smoothL1Loss(NodeImporter &b) {
+  if (!b.requireFloat(b.resultElement(0)))
+    return;
   double beta = b.floating(3);
   Value distance = absolute(b, b.sub(wide(b, 0), wide(b, 1)));
   if (beta == 0)
@@ -62,6 +64,8 @@ void smoothL1LossBackward(NodeImporter &b) {
 }
 
 void huberLoss(NodeImporter &b) {
+  if (!b.requireFloat(b.resultElement(0)))
+    return;
   double delta = b.floating(3);
   Value distance = absolute(b, b.sub(wide(b, 0), wide(b, 1)));
   Value near = b.mul(b.unary(UnaryFunction::Square, distance), 0.5);

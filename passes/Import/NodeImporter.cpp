@@ -165,6 +165,12 @@ std::optional<NodeImporter::Storage> NodeImporter::storageOf(unsigned i) {
 
 void NodeImporter::error(const Twine &message) { graph.error(node, loc, message); }
 
+bool NodeImporter::requireFloat(Type type) {
+  if (!isFloat(type))
+    error("unsupported dtype: expected floats; convert to float32 first");
+  return isFloat(type);
+}
+
 Type NodeImporter::resultElement(unsigned k) {
   // The driver refuses nodes whose recorded types the dialect lacks before it calls an importer.
   return hasResult(k) ? graph.elementType(node.types(k).dtype()) : f32();

@@ -108,6 +108,9 @@ public:
   void resultNumber(unsigned k, Number number);
 
   void error(const Twine &message);
+  /// Of functions that PyTorch has for floats only: false, after an error, for another type. Where one argument
+  /// decides, the signature says R instead.
+  bool requireFloat(Type type);
 
   //===-- Types
   //----------------------------------------------------------------------------------------------------===//

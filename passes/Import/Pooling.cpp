@@ -130,8 +130,6 @@ Value firstPositions(NodeImporter &b, const Pool &pool, int64_t rank) {
 /// The maximum of each window and its position in the plane: the first of equal ones, the last NaN, as on the CPU.
 template <size_t windowRank> void maxPool(NodeImporter &b) {
   Value best = b.tensor(0);
-  if (!b.isFloat(b.element(best)))
-    return b.error("expected floats but got integers");
   std::optional<Pool> pool = poolOf(b, best, windowRank, 1, /*isDilated=*/true);
   if (!pool)
     return;
@@ -255,8 +253,6 @@ Value divisor(NodeImporter &b, const Pool &pool, int64_t rank, unsigned i) {
 /// (self, kernel, stride, padding, rounding, includes padding, divisor).
 template <size_t windowRank> void averagePool(NodeImporter &b) {
   Value x = b.tensor(0);
-  if (!b.isFloat(b.element(x)))
-    return b.error("expected floats but got integers");
   std::optional<Pool> pool = poolOf(b, x, windowRank, 1, /*isDilated=*/false);
   if (!pool)
     return;
@@ -295,12 +291,12 @@ template <size_t windowRank> void averagePoolBackward(NodeImporter &b) {
 }
 
 constexpr Registration kImporters[] = {
-    {"aten.max_pool2d_with_indices.default", "TLLLLB", maxPool<2>},
-    {"aten.max_pool3d_with_indices.default", "TLLLLB", maxPool<3>},
+    {"aten.max_pool2d_with_indices.default", "RLLLLB", maxPool<2>},
+    {"aten.max_pool3d_with_indices.default", "RLLLLB", maxPool<3>},
     {"aten.max_pool2d_with_indices_backward.default", "TTLLLLBT", maxPoolBackward<2>},
     {"aten.max_pool3d_with_indices_backward.default", "TTLLLLBT", maxPoolBackward<3>},
-    {"aten.avg_pool2d.default", "TLLLBBi", averagePool<2>},
-    {"aten.avg_pool3d.default", "TLLLBBi", averagePool<3>},
+    {"aten.avg_pool2d.default", "RLLLBBi", averagePool<2>},
+    {"aten.avg_pool3d.default", "RLLLBBi", averagePool<3>},
     {"aten.avg_pool2d_backward.default", "TTLLLBBi", averagePoolBackward<2>},
     {"aten.avg_pool3d_backward.default", "TTLLLBBi", averagePoolBackward<3>},
 };

@@ -112,17 +112,7 @@ template <int dimAt, int keepdimAt> void minimumAndMaximum(NodeImporter &b) {
   b.result(1, b.keepOrDrop(b.reduce(isBool ? ReduceKind::Or : ReduceKind::Max, x, dims), dims, keep));
 }
 
-/// PyTorch has no such function of integers; eager then raises what it says.
-bool refusedAsInteger(NodeImporter &b) {
-  if (isa<FloatType>(getElementTypeOrSelf(b.tensor(0))))
-    return false;
-  b.error("unsupported dtype: expected floats; convert to float32 first");
-  return true;
-}
-
 template <bool root, bool withMean> void variance(NodeImporter &b) {
-  if (refusedAsInteger(b))
-    return;
   Value x = b.castTo(b.tensor(0), b.f32());
   Shape dims = dimensions(b, x, {1, 3});
   double correction = b.isNone(2) ? 1 : b.knownNumber(2).asDouble();
@@ -211,19 +201,15 @@ Shape oneDimension(NodeImporter &b, Value x, unsigned i) {
 }
 
 /// dtype= (or half_to_float) is in the recorded result type. Only dtype= makes floats of integers.
-template <bool takesDtype> bool refusedBySoftmax(NodeImporter &b) {
-  return (!takesDtype || b.isNone(2)) && refusedAsInteger(b);
-}
-
-template <bool takesDtype> void softmaxOf(NodeImporter &b) {
-  if (refusedBySoftmax<takesDtype>(b))
+void softmaxOf(NodeImporter &b) {
+  if (!b.requireFloat(b.resultElement(0)))
     return;
   Value x = b.castTo(b.tensor(0), b.f32());
   b.result(softmax(b, x, oneDimension(b, x, 1)));
 }
 
-template <bool takesDtype> void logSoftmaxOf(NodeImporter &b) {
-  if (refusedBySoftmax<takesDtype>(b))
+void logSoftmaxOf(NodeImporter &b) {
+  if (!b.requireFloat(b.resultElement(0)))
     return;
   Value x = b.castTo(b.tensor(0), b.f32());
   b.result(logSoftmax(b, x, oneDimension(b, x, 1)));
@@ -276,10 +262,10 @@ constexpr Registration kImporters[] = {
     {"aten.all.dims", "TlB", logicalReduction<ReduceKind::And, 1, 2>},
     {"aten._is_all_true.default", "T", logicalReduction<ReduceKind::And, -1, -1>},
     {"aten._is_any_true.default", "T", logicalReduction<ReduceKind::Or, -1, -1>},
-    {"aten.var.correction", "Tls!B", variance<false, false>},
-    {"aten.std.correction", "Tls!B", variance<true, false>},
-    {"aten.var_mean.correction", "Tls!B", variance<false, true>},
-    {"aten.std_mean.correction", "Tls!B", variance<true, true>},
+    {"aten.var.correction", "Rls!B", variance<false, false>},
+    {"aten.std.correction", "Rls!B", variance<true, false>},
+    {"aten.var_mean.correction", "Rls!B", variance<false, true>},
+    {"aten.std_mean.correction", "Rls!B", variance<true, true>},
     {"aten.logsumexp.default", "TLB", logSumExp},
     {"aten.linalg_vector_norm.default", "TS!lBd", norm<1, 2, 3, 4>},
     {"aten.norm.Scalar", "TS!", norm<1, -1, -1, -1>},
@@ -295,10 +281,10 @@ constexpr Registration kImporters[] = {
     {"aten.trace.default", "T", trace},
     {"aten.cumsum.default", "TId", scan<ReduceKind::Sum>},
     {"aten.cumprod.default", "TId", scan<ReduceKind::Prod>},
-    {"aten._softmax.default", "TIB", softmaxOf<false>},
-    {"aten.softmax.int", "TId", softmaxOf<true>},
-    {"aten._log_softmax.default", "TIB", logSoftmaxOf<false>},
-    {"aten.log_softmax.int", "TId", logSoftmaxOf<true>},
+    {"aten._softmax.default", "TIB", softmaxOf},
+    {"aten.softmax.int", "TId", softmaxOf},
+    {"aten._log_softmax.default", "TIB", logSoftmaxOf},
+    {"aten.log_softmax.int", "TId", logSoftmaxOf},
     {"aten._safe_softmax.default", "TId", safeSoftmax},
 };
 

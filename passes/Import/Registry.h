@@ -14,9 +14,9 @@ namespace mlir::neuron {
 class NodeImporter;
 
 /// One overload. `signature` has one letter per schema argument, so that importers may read arguments without checks:
-///   T Tensor (or a number)   S Scalar   I int    F float    B bool    D ScalarType    N str      (lower case:
-///   optional) L int[]   l int[]?   M bool[]   V Tensor[]   W Tensor?[]   _ ignored: Layout, Device, MemoryFormat,
-///   Generator
+///   T Tensor (or a number)   R Tensor of floats   S Scalar   I int    F float    B bool    D ScalarType    N str
+///   (lower case: optional)   L int[]   l int[]?   M bool[]   V Tensor[]   W Tensor?[]   _ ignored: Layout, Device,
+///   MemoryFormat, Generator
 /// A Scalar letter followed by ! is structural: it must be known when the graph is built.
 struct Registration {
   llvm::StringLiteral name;

@@ -13,8 +13,6 @@ using namespace mlir::neuron;
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// Elements of one row along `dims`.
 int64_t rowElements(Value value, ArrayRef<int64_t> dims) {
   int64_t elements = 1;

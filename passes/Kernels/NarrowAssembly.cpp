@@ -18,8 +18,6 @@ constexpr int64_t kManyPieces = 64;
 /// for it.
 constexpr int64_t kMaxParts = 8;
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 bool isSelectable(Type element) {
   return element.isF32() || element.isF16() || element.isBF16() || isa<IntegerType>(element);
 }

@@ -16,8 +16,6 @@ using namespace mlir::neuron;
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// No index occurs twice, for reasons that are visible in the graph.
 bool isDistinct(Value index) {
   if (typeOf(index).getNumElements() == 1)

@@ -45,7 +45,6 @@ private:
                      bool transposes = false) const;
 
   // Values
-  static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
   static ArrayRef<int64_t> freeShape(Value value) { return typeOf(value).getShape().drop_front(); }
   TileRef allocate(int64_t partitions, ArrayRef<int64_t> shape, Type element, MemorySpace space = MemorySpace::Sbuf);
   TileRef allocateFor(Value value, MemorySpace space = MemorySpace::Sbuf);

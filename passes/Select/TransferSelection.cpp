@@ -6,6 +6,7 @@
 // instructions then walk with steps; it may be transposed on its way; a store may be preceded by a copy that puts the
 // tile in order.
 
+#include "lib/Analysis/TilePlan.h"
 #include "neuron/Isa/Cost.h"
 #include "passes/Select/KernelSelector.h"
 
@@ -125,12 +126,10 @@ LogicalResult KernelSelector::selectLoad(LoadOp op) {
   SmallVector<int64_t> order = declared;
   bool transposes = false;
   int64_t best = transferPs(ref, pattern(declared), /*isLoad=*/true);
-  // A change of order is paid for by who reads the tile.
-  constexpr double kWorthwhile = 0.7;
   SmallVector<int64_t> natural = addressOrder(shape.drop_front(), strides.drop_front());
   if (TileRef own = laidOut(ref, natural); natural != declared && isWalkable(own)) {
     int64_t time = transferPs(withOrder(own, natural), pattern(natural), /*isLoad=*/true);
-    if (double(time) < kWorthwhile * double(best)) {
+    if (double(time) < kWorthwhilePart * double(best)) {
       best = time;
       order = natural;
     }
@@ -144,7 +143,7 @@ LogicalResult KernelSelector::selectLoad(LoadOp op) {
     steps.push_back(strides[0]);
     rows = hbmPattern(element, op.getOffset(), sizes, steps, /*row=*/true);
     int64_t time = transferPs(ref, rows, /*isLoad=*/true, /*transposes=*/true);
-    transposes = double(time) < kWorthwhile * double(best);
+    transposes = double(time) < kWorthwhilePart * double(best);
   }
   if (transposes) {
     writer.dma(op.getLoc(), ref, op.getBuffer(), rows, termsOf(op, loopCounters), /*isLoad=*/true, /*transposes=*/true);

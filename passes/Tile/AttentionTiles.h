@@ -38,7 +38,6 @@ protected:
   void forEachGroup(llvm::function_ref<void()> body);
   void forEachHead(llvm::function_ref<void()> body);
 
-  static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
   RankedTensorType f32(ArrayRef<int64_t> shape) { return RankedTensorType::get(shape, b.getF32Type()); }
   Value constant(ArrayRef<int64_t> shape, double value) { return ConstantOp::create(b, loc, f32(shape), value); }
   Value binary(BinaryFunction function, Value lhs, Value rhs);

@@ -51,8 +51,6 @@ private:
                            MemorySpaceAttr::get(context, MemorySpace::Hbm));
   }
 
-  static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
   /// Elements from the start of the buffer to behind the last one.
   static int64_t reach(const StridedLayout &layout) {
     if (layout.numElements() == 0)

@@ -15,7 +15,6 @@ using namespace mlir;
 using namespace mlir::neuron;
 
 static DimMask bit(unsigned dim) { return DimMask(1) << dim; }
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 TileGenerator::TileGenerator(OpBuilder &builder, const TilePlan &plan, BufferFn bufferOf)
     : builder(builder), plan(plan), bufferOf(bufferOf) {

@@ -346,10 +346,13 @@ void EagerCall::fixStrides(std::vector<EagerResult> &results) {
     results[0].strides = contiguous(results[0].sizes);
 }
 
+bool EagerOverload::isElementwise() const {
+  return op_.hasTag(at::Tag::pointwise) || isElementwiseWithoutTag(functionalName_);
+}
+
 /// Raises what the CPU does about dtypes that its kernel refuses: shape functions accept them.
 void EagerCall::checkDtypes() {
-  if (overload_.isForeach_ ||
-      !(overload_.op_.hasTag(at::Tag::pointwise) || isElementwiseWithoutTag(overload_.functionalName_)))
+  if (overload_.isForeach_ || !overload_.isElementwise())
     return;
   torch::jit::Stack stack;
   for (size_t i = 0; i < overload_.functional_.schema().arguments().size(); ++i) {
@@ -388,8 +391,7 @@ std::unique_ptr<EagerEntry> EagerCall::compile() {
       for (size_t i = 0; i < writtenArguments_.size() && i < entry->results.size(); ++i)
         entry->resizes |= writtenArguments_[i]->sizes() != c10::IntArrayRef(entry->results[i].sizes);
       // An output that is resized gets the strides that the CPU's iterator finds; other kernels write row by row.
-      if (entry->resizes && !overload_.op_.hasTag(at::Tag::pointwise) &&
-          !isElementwiseWithoutTag(overload_.functionalName_))
+      if (entry->resizes && !overload_.isElementwise())
         for (EagerResult &result : entry->results)
           result.strides = contiguous(result.sizes);
       if (entry->resizes)

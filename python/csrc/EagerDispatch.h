@@ -130,6 +130,8 @@ public:
   bool tryCall(torch::jit::Stack *stack, std::string &reason);
 
   const std::string &name() const { return name_; }
+  /// Whether the CPU runs it by an iterator over elements.
+  bool isElementwise() const;
   /// Computes only the first `count` results; the others come back undefined.
   void limitResults(size_t count) { resultLimit_ = count; }
   size_t entryCount();
