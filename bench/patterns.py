@@ -122,6 +122,21 @@ PATTERNS = (
         BF16,
         0.5,
     ),
+    Pattern(
+        "residual + layer norm [4096, 768] bf16",
+        lambda x, r, w, b: F.layer_norm(x + r, w.shape, w, b),
+        ((4096, 768), (4096, 768), (768,), (768,)),
+        BF16,
+        0.45,
+    ),
+    Pattern(
+        "layer norm without bias [4096, 3072] bf16",
+        lambda x, w: F.layer_norm(x, w.shape, w),
+        ((4096, 3072), (3072,)),
+        BF16,
+        0.8,
+    ),
+    Pattern("group_norm of 32 groups [4, 64, 56, 56] bf16", lambda x: F.group_norm(x, 32), ((4, 64, 56, 56),), BF16, 0.4),
     Pattern("dropout [2048, 4096] bf16", lambda x: F.dropout(x, 0.1, True), ((2048, 4096),), BF16, 0.02),
 )
 

@@ -206,12 +206,22 @@ std::optional<isa::AluOp> KernelSelector::aluOf(BinaryFunction function) const {
 // Deferral
 //===--------------------------------------------------------------------------------------------------------------===//
 
+Operation *KernelSelector::onlyPendingUser(Value result) const {
+  Operation *only = nullptr;
+  for (OpOperand &use : result.getUses()) {
+    if (done.contains(use.getOwner()))
+      continue;
+    if (only)
+      return nullptr;
+    only = use.getOwner();
+  }
+  return only;
+}
+
 /// A float binary with a scalar operand whose only user, in the same block, is an elementwise operation or a reduction.
 bool KernelSelector::canDefer(Operation *op) const {
-  if (op->getNumResults() != 1 || !op->getResult(0).hasOneUse())
-    return false;
-  Operation *user = *op->getResult(0).user_begin();
-  if (user->getBlock() != op->getBlock())
+  Operation *user = op->getNumResults() == 1 ? onlyPendingUser(op->getResult(0)) : nullptr;
+  if (!user || user->getBlock() != op->getBlock())
     return false;
   auto binary = dyn_cast<BinaryOp>(op);
   if (!binary || !isa<FloatType>(typeOf(binary.getLhs()).getElementType()) || !aluOf(binary.getFunction()))
@@ -320,7 +330,7 @@ ReduceOp KernelSelector::rowSumUser(Value value) const {
     auto reduce = dyn_cast<ReduceOp>(user);
     if (!reduce || reduce.getKind() != ReduceKind::Sum || reduce->getBlock() != value.getParentBlock() ||
         !typeOf(reduce.getResult()).getElementType().isF32() || !isColumnShape(reduce.getResult()) ||
-        isColumnShape(value) || llvm::is_contained(reduce.getDims(), 0))
+        isColumnShape(value) || llvm::is_contained(reduce.getDims(), 0) || findRowMoments(reduce))
       continue;
     return reduce;
   }
@@ -573,10 +583,19 @@ LogicalResult KernelSelector::selectFloatBinary(BinaryOp op) {
       return failure();
     Step first = step, second;
     if (*before) {
-      deferred.erase(varying.getDefiningOp());
+      Operation *difference = varying.getDefiningOp();
+      deferred.erase(difference);
       varying = inner;
       first = **before;
       second = step;
+      if (centredRows.contains(difference) && second.op == AluOp::Multiply) {
+        // (x - mean) * s as x * s + (-mean * s), which the scalar engine can do as well.
+        TileRef shift = allocate(partitions, {1}, builder.getF32Type());
+        writer.tensorScalar(loc, shift, first.scalar.vector, {AluOp::Multiply, second.scalar},
+                            {AluOp::Multiply, {-1.0f, {}}});
+        first = second;
+        second = {AluOp::Add, {std::nullopt, shift}};
+      }
     }
     FailureOr<TileRef> src = tile(varying);
     if (failed(src))
@@ -613,6 +632,10 @@ LogicalResult KernelSelector::selectFloatBinary(BinaryOp op) {
     if (is16Bit(result) && is16Bit(other) && is16Bit(with))
       return false; // two instructions in 16-bit mode are faster than one in f32 mode
     Value inner;
+    // Two deferred operations are one instruction; the third would make it two slower ones.
+    for (Value operand : candidate->getOperands())
+      if (Operation *before = operand.getDefiningOp(); before && deferred.contains(before))
+        return false;
     FailureOr<std::optional<Step>> step = asStep(candidate, inner);
     if (failed(step))
       return failure();

@@ -289,6 +289,20 @@ void InstructionWriter::copyPredicated(Location loc, const TileRef &dst, const T
   write(loc, {choice});
 }
 
+void InstructionWriter::rowStatistics(Location loc, const TileRef &dst, const TileRef &row) {
+  Choice choice = base(Engine::Vector, isa::Opcode::BnStats);
+  setTile(choice, 0, dst, dst.counts);
+  setTile(choice, 1, row, row.counts);
+  write(loc, {choice});
+}
+
+void InstructionWriter::mergeStatistics(Location loc, const TileRef &dst, const TileRef &statistics) {
+  Choice choice = base(Engine::Vector, isa::Opcode::BnAggr);
+  setTile(choice, 0, dst, dst.counts);
+  setTile(choice, 1, statistics, statistics.counts);
+  write(loc, {choice});
+}
+
 //===--------------------------------------------------------------------------------------------------------------===//
 // Reductions, routines
 //===--------------------------------------------------------------------------------------------------------------===//

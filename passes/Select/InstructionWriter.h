@@ -58,6 +58,9 @@ public:
   /// `unused`: where the scalar engine, which sums on the way, may write the elements of a row sum.
   void tensorReduce(Location loc, const TileRef &dst, const TileRef &src, ArrayRef<int64_t> keptDims,
                     ArrayRef<int64_t> endedDims, AluOp op, const TileRef &unused = {});
+  /// bn_stats and bn_aggr: (count, mean, squares around the mean) of even and odd elements; mean and variance of those.
+  void rowStatistics(Location loc, const TileRef &dst, const TileRef &row);
+  void mergeStatistics(Location loc, const TileRef &dst, const TileRef &statistics);
   void routine(Location loc, ::neuroncore::isa::Routine routine, uint8_t function, const TileRef &dst,
                ArrayRef<TileRef> sources, ArrayRef<int64_t> shape, ArrayRef<int64_t> immediates = {},
                const TileRef &secondResult = {});

@@ -67,6 +67,8 @@ private:
 
   // Float elementwise (FloatSelection.cpp)
   bool canDefer(Operation *op) const;
+  /// The user of a result that is not done yet, if there is exactly one.
+  Operation *onlyPendingUser(Value result) const;
   LogicalResult selectFloatUnary(UnaryOp op);
   LogicalResult selectFloatBinary(BinaryOp op);
   LogicalResult selectCompare(CompareOp op);
@@ -103,6 +105,18 @@ private:
   LogicalResult combine(Location loc, ReduceKind kind, Type element, const TileRef &dst, const TileRef &lhs,
                         const TileRef &rhs);
 
+  // Mean and variance (MomentSelection.cpp)
+  struct RowMoments {
+    BinaryOp mean, centred;
+    UnaryOp square;
+    ReduceOp squares;
+    /// What the sum of the squares is divided by differs: with and without Bessel's correction.
+    SmallVector<BinaryOp, 2> variances;
+  };
+  /// The operations that compute mean and variance of the rows that `sum` adds up, where all are there.
+  std::optional<RowMoments> findRowMoments(ReduceOp sum) const;
+  LogicalResult selectRowMoments(ReduceOp sum, RowMoments moments);
+
   // Tensor engine (MatmulSelection.cpp)
   /// Whether an accumulator's value comes from the tensor engine and may stay in PSUM.
   bool accumulatesInPsum(Value accumulator) const;
@@ -126,6 +140,8 @@ private:
   llvm::DenseMap<Value, Value> loopCounters; // scf.for induction variable -> nisa.loop counter
   llvm::DenseSet<Operation *> deferred;
   llvm::DenseSet<Operation *> done; // written together with another operation
+  /// Differences between rows and their mean whose square nobody needs any more.
+  llvm::DenseSet<Operation *> centredRows;
   llvm::DenseMap<std::pair<Type, int64_t>, TileRef> onesTiles, identityTiles;
   llvm::DenseMap<std::pair<Attribute, int64_t>, TileRef> constantTiles;
   llvm::DenseMap<std::pair<int, int64_t>, TileRef> scratchTiles; // by (in PSUM, elements)

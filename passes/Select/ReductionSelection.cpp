@@ -100,6 +100,8 @@ LogicalResult KernelSelector::selectReduce(ReduceOp op) {
   Type from = typeOf(op.getOperand()).getElementType(), to = typeOf(result).getElementType();
   SmallVector<int64_t> kept, ended;
   splitDims(op.getDims(), freeShape(op.getOperand()).size(), kept, ended);
+  if (std::optional<RowMoments> moments = findRowMoments(op))
+    return selectRowMoments(op, *moments);
   Value stored = storedResult(result);
   if ((isa<FloatType>(from) && isa<FloatType>(to)) || (isBool(from) && isBool(to))) {
     FailureOr<TileRef> src = tile(op.getOperand());

@@ -127,6 +127,9 @@ struct ReduceTable {
   /// Partials of one row over several calls; `n` is a multiple of 64 in all calls but the last.
   void (*accumulate[kNumReduceOps])(int64_t n, const float *a, float *partials);
   float (*finish[kNumReduceOps])(const float *partials);
+  /// (count, mean, sum of squares around the mean) of the even, then of the odd elements of each row: six values per
+  /// row. The tree over the partials ends with one for each.
+  void (*moments[kNumStorages])(int64_t rows, int64_t n, ConstRows a, float *out);
 };
 const ReduceTable &reduceTable();
 float reduceIdentity(ReduceOp op);

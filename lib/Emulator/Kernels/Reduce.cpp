@@ -96,22 +96,61 @@ template <class R, class T> HWY_INLINE void accumulateRow(int64_t n, const T *HW
   }
 }
 
-/// The binary tree over the 64 partials.
-template <class R> HWY_INLINE float finishRow(Vector *accumulators) {
+/// The binary tree over the 64 partials, until `left` of them are left.
+template <class R> HWY_INLINE void foldPartials(Vector *accumulators, int left) {
   const int lanes = int(hn::Lanes(floatTag));
   int width = kReductionPartials / 2;
   for (; width >= lanes; width /= 2)
     for (int k = 0; k < width / lanes; ++k)
       accumulators[k] = R::combine(accumulators[k], accumulators[k + width / lanes]);
-  float buffer[hn::MaxLanes(floatTag)];
-  for (; width >= 1; width /= 2) {
+  for (; width >= left; width /= 2) {
     // s[i] with s[i + width]: shift the upper half down; the lanes above `width` are not used again.
-    hn::StoreU(accumulators[0], floatTag, buffer);
     float shifted[2 * hn::MaxLanes(floatTag)] = {};
     hn::StoreU(accumulators[0], floatTag, shifted);
     accumulators[0] = R::combine(accumulators[0], hn::LoadU(floatTag, shifted + width));
   }
+}
+
+template <class R> HWY_INLINE float finishRow(Vector *accumulators) {
+  foldPartials<R>(accumulators, 1);
   return hn::GetLane(accumulators[0]);
+}
+
+/// Two passes, so that nothing cancels: the sums, then the squares around the means.
+template <class T> void momentsOfRows(int64_t rows, int64_t n, ConstRows a, float *out) {
+  const int64_t lanes = hn::Lanes(floatTag);
+  const int count = int(kReductionPartials / lanes);
+  const float counts[2] = {float((n + 1) / 2), float(n / 2)};
+  for (int64_t r = 0; r < rows; ++r) {
+    const T *row = reinterpret_cast<const T *>(static_cast<const char *>(a.base) + r * a.stride);
+    Vector accumulators[kMaxAccumulators];
+    float both[hn::MaxLanes(floatTag)];
+    for (int k = 0; k < count; ++k)
+      accumulators[k] = hn::Zero(floatTag);
+    accumulateRow<AddReduction>(n, row, accumulators);
+    foldPartials<AddReduction>(accumulators, 2);
+    hn::StoreU(accumulators[0], floatTag, both);
+    const float means[2] = {both[0] / counts[0], n > 1 ? both[1] / counts[1] : 0.0f};
+
+    // Even lanes hold even elements on every target.
+    const Vector mean = hn::OddEven(constant(means[1]), constant(means[0]));
+    for (int k = 0; k < count; ++k)
+      accumulators[k] = hn::Zero(floatTag);
+    int k = 0;
+    for (int64_t i = 0; i < n; i += lanes, k = k + 1 == count ? 0 : k + 1) {
+      Vector difference = hn::Sub(loadVector(row + i), mean);
+      if (i + lanes > n)
+        difference = hn::IfThenElseZero(hn::FirstN(floatTag, size_t(n - i)), difference);
+      accumulators[k] = hn::MulAdd(difference, difference, accumulators[k]);
+    }
+    foldPartials<AddReduction>(accumulators, 2);
+    hn::StoreU(accumulators[0], floatTag, both);
+    for (int parity = 0; parity < 2; ++parity) {
+      out[6 * r + 3 * parity] = counts[parity];
+      out[6 * r + 3 * parity + 1] = means[parity];
+      out[6 * r + 3 * parity + 2] = both[parity];
+    }
+  }
 }
 
 template <class R, class T> void reduceRows(int64_t rows, int64_t n, ConstRows a, float *out) {
@@ -166,6 +205,8 @@ ReduceTable makeReduceTable() {
   addReduction<AndReduction>(table);
   addReduction<OrReduction>(table);
   addReduction<XorReduction>(table);
+  table.moments[0] = momentsOfRows<float>;
+  table.moments[1] = momentsOfRows<uint16_t>;
   return table;
 }
 
