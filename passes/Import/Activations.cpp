@@ -93,7 +93,7 @@ void softplus(NodeImporter &b) {
   if (beta.is(1) && threshold.is(20))
     return b.result(b.unary(UnaryFunction::Softplus, b.tensor(0)));
   Value x = wide(b, 0), scale = b.numberAs(beta, b.f32()), scaled = b.mul(x, scale);
-  Value value = b.div(b.unary(UnaryFunction::Log1p, b.unary(UnaryFunction::Exp, scaled)), scale);
+  Value value = b.div(b.unary(UnaryFunction::Softplus, scaled), scale);
   b.result(b.select(b.compare(Predicate::Gt, scaled, b.numberAs(threshold, b.f32())), x, value));
 }
 

@@ -101,8 +101,9 @@ Value mlir::neuron::reduceLoss(NodeImporter &b, Value loss, LossReduction reduct
 }
 
 Value mlir::neuron::logSigmoid(NodeImporter &b, Value x) {
-  Value small = b.unary(UnaryFunction::Exp, b.unary(UnaryFunction::Neg, b.unary(UnaryFunction::Abs, x)));
-  return b.sub(b.binary(BinaryFunction::Min, x, 0.0), b.unary(UnaryFunction::Log1p, small));
+  // log(1 + exp(-|x|)) is one function of the scalar engine.
+  Value small = b.unary(UnaryFunction::Softplus, b.unary(UnaryFunction::Neg, b.unary(UnaryFunction::Abs, x)));
+  return b.sub(b.binary(BinaryFunction::Min, x, 0.0), small);
 }
 
 Value mlir::neuron::softmax(NodeImporter &b, Value x, ArrayRef<int64_t> dims) {

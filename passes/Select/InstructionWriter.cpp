@@ -289,6 +289,18 @@ void InstructionWriter::copyPredicated(Location loc, const TileRef &dst, const T
   write(loc, {choice});
 }
 
+void InstructionWriter::scan(Location loc, const TileRef &dst, const TileRef &factors, const TileRef &terms, AluOp op,
+                             float initial) {
+  Choice choice = base(Engine::Vector, isa::Opcode::TensorTensorScan);
+  choice.code.op0 = AluOp::Multiply;
+  choice.code.op1 = op;
+  setTile(choice, 0, dst, dst.counts);
+  setTile(choice, 1, factors, dst.counts);
+  setTile(choice, 2, terms, dst.counts);
+  setScalar(choice, 0, {initial, {}});
+  write(loc, {choice});
+}
+
 void InstructionWriter::rowStatistics(Location loc, const TileRef &dst, const TileRef &row) {
   Choice choice = base(Engine::Vector, isa::Opcode::BnStats);
   setTile(choice, 0, dst, dst.counts);

@@ -58,6 +58,8 @@ public:
   /// `unused`: where the scalar engine, which sums on the way, may write the elements of a row sum.
   void tensorReduce(Location loc, const TileRef &dst, const TileRef &src, ArrayRef<int64_t> keptDims,
                     ArrayRef<int64_t> endedDims, AluOp op, const TileRef &unused = {});
+  /// s = (factors * s) op terms along a row, starting from `initial`.
+  void scan(Location loc, const TileRef &dst, const TileRef &factors, const TileRef &terms, AluOp op, float initial);
   /// bn_stats and bn_aggr: (count, mean, squares around the mean) of even and odd elements; mean and variance of those.
   void rowStatistics(Location loc, const TileRef &dst, const TileRef &row);
   void mergeStatistics(Location loc, const TileRef &dst, const TileRef &statistics);

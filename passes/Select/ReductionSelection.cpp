@@ -220,10 +220,53 @@ LogicalResult KernelSelector::selectArgReduce(ArgReduceOp op) {
   return success();
 }
 
+/// A running sum or product of floats by the vector engine, one instruction per row: s = s * 1 + x, s = s * x * 1.
+LogicalResult KernelSelector::selectFloatScan(ScanOp op) {
+  FailureOr<TileRef> src = tile(op.getOperand());
+  if (failed(src))
+    return failure();
+  Value result = op.getResult();
+  TileRef rows = *src, dst = allocateFor(result);
+  rows.partitions = dst.partitions;
+  define(result, dst);
+  TileRef one = constantColumn(op.getLoc(), builder.getF32FloatAttr(1.0f));
+  one.partitions = dst.partitions;
+  const bool adds = op.getKind() == ReduceKind::Sum;
+  const size_t last = op.getDim() - 1;
+  one.counts = {rows.counts[last]};
+  one.steps = {0};
+  // Rows one after the other: all dimensions but the scanned one.
+  int64_t numRows = 1;
+  for (auto [d, count] : llvm::enumerate(rows.counts))
+    numRows *= d == last ? 1 : count;
+  for (int64_t number = 0; number < numRows; ++number) {
+    TileRef from = withDims(rows, {int64_t(last)}), to = withDims(dst, {int64_t(last)});
+    int64_t rest = number;
+    for (size_t d = rows.counts.size(); d-- > 0;) {
+      if (d == last)
+        continue;
+      const int64_t index = rest % rows.counts[d];
+      rest /= rows.counts[d];
+      from.byteOffset += index * rows.steps[d] * elementBytes(rows.element);
+      to.byteOffset += index * dst.steps[d] * elementBytes(dst.element);
+    }
+    writer.scan(op.getLoc(), to, adds ? one : from, adds ? from : one, adds ? AluOp::Add : AluOp::Multiply,
+                adds ? 0.0f : 1.0f);
+  }
+  return success();
+}
+
 LogicalResult KernelSelector::selectScan(ScanOp op) {
   Value result = op.getResult();
   Location loc = op.getLoc();
   Type from = typeOf(op.getOperand()).getElementType(), to = typeOf(result).getElementType();
+  // Many short rows are one routine of GpSimd.
+  constexpr int64_t kMostRows = 4;
+  const int64_t numRows = typeOf(result).getNumElements() /
+                          std::max<int64_t>(typeOf(result).getDimSize(0) * typeOf(result).getDimSize(op.getDim()), 1);
+  if (isa<FloatType>(from) && isa<FloatType>(to) && numRows <= kMostRows &&
+      (op.getKind() == ReduceKind::Sum || op.getKind() == ReduceKind::Prod))
+    return selectFloatScan(op);
   FailureOr<TileRef> src = exactTile(op.getOperand());
   if (failed(src))
     return failure();

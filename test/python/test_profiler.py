@@ -317,7 +317,8 @@ def test_hostile_output_directories(tmp_path, data, name):
     profiler = NeuronProfiler(config)
     with profile(activities=BOTH, experimental_config=config, on_trace_ready=profiler.export_trace):
         data[0] * data[1]
-    assert os.path.isfile(os.path.join(profiler.session_dir, "trace.json"))
+    with open(os.path.join(profiler.session_dir, "trace.json")) as file:
+        assert json.load(file)["traceName"] == "trace.json"
 
 
 def test_session_folder(tmp_path, data):

@@ -67,8 +67,9 @@ public:
     for (int64_t row = begin; row < end; ++row)
       for (int64_t first = 0; first < src_.n; first += length_) {
         T state = T();
-        bool started = initial_.present();
-        if (started)
+        // A sum starts from zero, so that it is never -0.
+        bool started = initial_.present() || function_ == ScanFunction::Add;
+        if (initial_.present())
           state = initialValue(machine, row, initial_.n == 1 ? 0 : first / length_);
         for (int64_t c0 = 0; c0 < length_; c0 += kRoutineChunk) {
           const int64_t n = std::min(kRoutineChunk, length_ - c0);

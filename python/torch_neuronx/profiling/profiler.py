@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -50,6 +51,18 @@ def decimal_hash(neff_hash: str) -> int:
     return int(neff_hash[:16], 16)
 
 
+def _rename_trace(path: str) -> None:
+    """Puts the name of a framework trace, its last entry, in the place of the path that it was written to."""
+    written, name = (b'"traceName": ' + json.dumps(text).encode() for text in (path, os.path.basename(path)))
+    with open(path, "r+b") as file:
+        file.seek(max(os.path.getsize(path) - 2 * len(written) - 256, 0))
+        position = file.tell()
+        end = file.read().replace(written, name)
+        file.seek(position)
+        file.write(end)
+        file.truncate()
+
+
 class NeuronProfiler:
     """Writes what a capture with `config` recorded: NeuronProfiler(config).export_trace as on_trace_ready."""
 
@@ -78,6 +91,7 @@ class NeuronProfiler:
             # The exporter fails silently on some characters in a path.
             trace = os.path.join(scratch, "trace.json")
             prof.export_chrome_trace(trace)
+            _rename_trace(trace)
             shutil.move(trace, os.path.join(folder, "trace.json"))
         information = system_trace_pb2.TraceInfo(
             version=1,

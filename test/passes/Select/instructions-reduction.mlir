@@ -65,9 +65,30 @@ func.func @positions(%x: tensor<128x64xf32>) -> tensor<128x1xi64> {
 
 // CHECK-LABEL: func.func @running_sum
 func.func @running_sum(%x: tensor<128x64xf32>) -> tensor<128x64xf32> {
-  // CHECK: nisa.{{gpsimd_call gpsimd.*routine = "scan"|tensor_tensor_scan vector}}
+  // CHECK: nisa.memset {{.*}}(%[[ONE:[0-9]+]] tile<f32 [0 : 128] at 0 [1 x 1]>) scalars(1.000000e+00 : f32)
+  // CHECK: nisa.tensor_tensor_scan vector(%{{[0-9]+}} tile<f32 [0 : 128] at 0 [1 x 64]>, %[[ONE]] tile<f32 [0 : 128] at 0 [0 x 64]>, %[[X:[0-9]+]] tile<f32 [0 : 128] at 0 [1 x 64]>) scalars(0.000000e+00 : f32) fields {op0 = "multiply", op1 = "add"}
   %a = neuron.scan <sum> %x dim 1 : tensor<128x64xf32> -> tensor<128x64xf32>
   return %a : tensor<128x64xf32>
+}
+
+// -----
+
+// Two rows in each partition.
+// CHECK-LABEL: func.func @running_product
+func.func @running_product(%x: tensor<256x64xf32>) -> tensor<256x64xf32> {
+  // CHECK: nisa.tensor_tensor_scan vector(%{{[0-9]+}} tile<f32 [0 : 128] at 0 [1 x 64]>, %[[X:[0-9]+]] tile<f32 [0 : 128] at 0 [1 x 64]>, %[[ONE:[0-9]+]] tile<f32 [0 : 128] at 0 [0 x 64]>) scalars(1.000000e+00 : f32) fields {op0 = "multiply", op1 = "multiply"}
+  %a = neuron.scan <prod> %x dim 1 : tensor<256x64xf32> -> tensor<256x64xf32>
+  return %a : tensor<256x64xf32>
+}
+
+// -----
+
+// Integers and many rows are a routine of GpSimd.
+// CHECK-LABEL: func.func @running_sum_of_integers
+func.func @running_sum_of_integers(%x: tensor<128x64xi32>) -> tensor<128x64xi32> {
+  // CHECK: nisa.gpsimd_call gpsimd{{.*}} fields {function = "add", {{.*}}routine = "scan"}
+  %a = neuron.scan <sum> %x dim 1 : tensor<128x64xi32> -> tensor<128x64xi32>
+  return %a : tensor<128x64xi32>
 }
 
 // -----
