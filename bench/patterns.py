@@ -136,7 +136,9 @@ PATTERNS = (
         BF16,
         0.8,
     ),
-    Pattern("group_norm of 32 groups [4, 64, 56, 56] bf16", lambda x: F.group_norm(x, 32), ((4, 64, 56, 56),), BF16, 0.4),
+    Pattern(
+        "group_norm of 32 groups [4, 64, 56, 56] bf16", lambda x: F.group_norm(x, 32), ((4, 64, 56, 56),), BF16, 0.4
+    ),
     Pattern("dropout [2048, 4096] bf16", lambda x: F.dropout(x, 0.1, True), ((2048, 4096),), BF16, 0.02),
 )
 

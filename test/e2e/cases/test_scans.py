@@ -85,7 +85,7 @@ def test_sixteen_bits_and_special_values(dtype):
     y = sample(dtype, 4, 60)
     check_all(
         [
-            case("special", lambda t: (t.cumsum(0), t.cumsum(1), t.cumprod(1)), x, signed_zero=False),
+            case("special", lambda t: (t.cumsum(0), t.cumsum(1), t.cumprod(1)), x),
             case("sum", lambda t: (t.cumsum(0), t.cumsum(1)), y, **LOOSE[dtype]),
             case("product", lambda t: t.cumprod(1), y.abs().clamp(0.9, 1.1), rtol=0.2 if dtype != F32 else 1e-5),
             case("wide", lambda t: t.cumsum(1, dtype=F32), y, rtol=1e-5, atol=1e-4),
@@ -119,3 +119,17 @@ def test_gradients(dim):
     check_gradients(lambda t, w: (t.cumsum(dim) * w).tanh(), x, w)
     y = (torch.rand(4, 5) + 0.5).requires_grad_()
     check_gradients(lambda t: t.cumsum(dim).square(), y)
+
+
+@pytest.mark.parametrize("shape", [(3, 40), (130, 700), (2, 1500, 8), (5000, 3)], ids=str)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_zeros_and_special_values(dtype, shape):
+    """Running sums start from +0, so they are never -0; a NaN or an inf reaches what comes after it in its row only."""
+    zeros = torch.where(torch.rand(shape) < 0.5, 0.0, -0.0).to(dtype)
+    special = (torch.randn(shape) * 0.1).to(dtype)
+    special[0, 1], special[1, 0], special[1, 2] = float("nan"), float("inf"), -0.0
+    for dim in range(len(shape)):
+        for x in (zeros, special):
+            # The CPU adds up in double precision.
+            atol = 1e-5 if dtype == F32 else None
+            check(lambda t, dim=dim: (t.cumsum(dim), t.cumprod(dim)), x, atol=atol)
