@@ -321,6 +321,28 @@ bool TilePlanner::complete(TilePlan &plan) {
   return true;
 }
 
+namespace {
+
+/// How long smaller and smaller extents are tried. The time falls as long as more fits beside each other, then rises
+/// with the number of instructions and transfers: a few rises in a row end the search.
+class Patience {
+public:
+  /// The time with the next extent, nullopt where there is no plan.
+  void note(std::optional<double> costNs) {
+    if (!costNs)
+      return;
+    numRises = *costNs > last ? numRises + 1 : 0;
+    last = *costNs;
+  }
+  bool isOver() const { return numRises >= 3; }
+
+private:
+  double last = std::numeric_limits<double>::infinity();
+  int numRises = 0;
+};
+
+} // namespace
+
 /// Tries partition dimension `partition` (-1: none) with `inner` on the free axis (-1: none, or already resident). With
 /// `split`, inner is split into partitions x free.
 void TilePlanner::consider(int partition, int inner, bool split) {
@@ -332,20 +354,10 @@ void TilePlanner::consider(int partition, int inner, bool split) {
   const int64_t innerSize = base.sizes[inner];
   if (split && innerSize <= 512)
     tryExtent(partition, inner, split, innerSize);
-  // The time falls with the extent as long as more fits beside each other, then rises with the number of instructions
-  // and transfers. A few rises in a row end the search.
-  constexpr int kPatience = 3;
-  double last = std::numeric_limits<double>::infinity();
-  int numRises = 0;
-  for (int64_t extent = 8192; extent >= 1 && numRises < kPatience; extent /= 2) {
-    if (extent >= innerSize)
-      continue;
-    std::optional<double> costNs = tryExtent(partition, inner, split, extent);
-    if (!costNs)
-      continue;
-    numRises = *costNs > last ? numRises + 1 : 0;
-    last = *costNs;
-  }
+  Patience patience;
+  for (int64_t extent = 8192; extent >= 1 && !patience.isOver(); extent /= 2)
+    if (extent < innerSize)
+      patience.note(tryExtent(partition, inner, split, extent));
   if (!split && innerSize <= 16384)
     tryExtent(partition, inner, split, innerSize);
   const int64_t even = llvm::divideCeil(innerSize, model.memory().partitions);
@@ -353,8 +365,8 @@ void TilePlanner::consider(int partition, int inner, bool split) {
     tryExtent(partition, inner, split, even);
 }
 
-/// Keeps the plan with `extent` elements of `inner` in a tile (nullopt: inner is not tiled) if it is the fastest so far.
-/// Returns its time.
+/// Keeps the plan with `extent` elements of `inner` in a tile (nullopt: inner is not tiled) if it is the fastest so
+/// far. Returns its time.
 std::optional<double> TilePlanner::tryExtent(int partition, int inner, bool split, std::optional<int64_t> extent) {
   const int64_t maxPartitions = model.memory().partitions;
   TilePlan plan;
@@ -387,7 +399,8 @@ std::optional<double> TilePlanner::tryExtent(int partition, int inner, bool spli
   }
   TilePlan start = plan;
   bool feasible = isFeasible(plan, extent.value_or(1) > 1);
-  widen(start, plan, feasible);
+  if (!feasible || !takesFirst)
+    widen(start, plan, feasible);
   if (!feasible)
     return std::nullopt;
   const double costNs = plan.costNs();
@@ -458,16 +471,19 @@ void TilePlanner::widen(const TilePlan &start, const TilePlan &completed, bool i
   };
   TilePlan base = start;
   double cost = isComplete ? completed.costNs() : std::numeric_limits<double>::infinity();
-  auto offer = [&](const TilePlan &plan) {
+  // Keeps the plan if it is clearly faster than those before; returns its time.
+  auto offer = [&](const TilePlan &plan) -> std::optional<double> {
     TilePlan trial = plan;
     // Steps between elements of a tile are 16-bit.
-    if (tileRange(plan, -1).second > INT16_MAX || !isFeasible(trial, /*choosesTiles=*/true) ||
-        trial.costNs() >= cost * 0.99)
-      return false;
-    cost = trial.costNs();
-    if (!best || cost < best->costNs() * 0.999)
-      best = std::move(trial);
-    return true;
+    if (tileRange(plan, -1).second > INT16_MAX || !isFeasible(trial, /*choosesTiles=*/true))
+      return std::nullopt;
+    const double own = trial.costNs();
+    if (own < cost * 0.99) {
+      cost = own;
+      if (!best || cost < best->costNs() * 0.999)
+        best = std::move(trial);
+    }
+    return own;
   };
   if (numLoops(base) > kMaxLoops) {
     while (numLoops(base) > kMaxLoops && base.free.size() < kMaxFree) {
@@ -478,21 +494,26 @@ void TilePlanner::widen(const TilePlan &start, const TilePlan &completed, bool i
           dims.begin(), dims.end(), [&](unsigned a, unsigned b) { return base.space.sizes[a] < base.space.sizes[b]; });
       base = with(std::move(base), least, base.space.sizes[least]);
     }
-    if (!offer(base))
+    if (!offer(base) || takesFirst)
       return;
   }
   while (base.free.size() < kMaxFree) {
     std::optional<TilePlan> next;
     auto consider = [&](TilePlan plan) {
-      if (offer(plan))
+      const double before = cost;
+      std::optional<double> own = offer(plan);
+      if (cost < before)
         next = std::move(plan);
+      return own;
     };
     for (unsigned d : loops(base)) {
       if (tileRange(base, d).first >= kSmallTile)
         continue;
-      for (int64_t extent = base.space.sizes[d]; extent > 1; extent = int64_t(llvm::bit_floor(uint64_t(extent - 1))))
+      Patience patience;
+      for (int64_t extent = base.space.sizes[d]; extent > 1 && !patience.isOver();
+           extent = int64_t(llvm::bit_floor(uint64_t(extent - 1))))
         if (extent <= INT16_MAX)
-          consider(with(base, d, extent));
+          patience.note(consider(with(base, d, extent)));
     }
     // Several elements of the partition dimension in each partition: longer runs where only data moves. A reduction's
     // result is best one per partition, where instructions take it as a scalar.
@@ -524,7 +545,7 @@ std::optional<TilePlan> TilePlanner::run(std::string *why) {
   bool residentInner = llvm::any_of(inner, [&](int d) { return residentDims & dimBit(d); });
   llvm::erase_if(inner, [&](int d) { return residentDims & dimBit(d); });
   bool any = false;
-  for (unsigned d = 0; d < base.numDims(); ++d) {
+  for (unsigned d = 0; d < base.numDims() && !(takesFirst && best); ++d) {
     if (residentDims & dimBit(d))
       continue;
     any = true;
@@ -547,4 +568,8 @@ std::optional<TilePlan> TilePlanner::run(std::string *why) {
 std::optional<TilePlan> mlir::neuron::planTiles(const IterationSpace &space, const MachineModel &model,
                                                 std::string *why) {
   return TilePlanner(space, model).run(why);
+}
+
+bool mlir::neuron::hasTilePlan(const IterationSpace &space, const MachineModel &model) {
+  return TilePlanner(space, model, /*takesFirst=*/true).run(nullptr).has_value();
 }

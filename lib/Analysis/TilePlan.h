@@ -87,6 +87,8 @@ bool isWideningCast(Operation *op);
 /// Plans the kernel made of `space.ops()`. Fails, with the reason in `why`, when its values cannot be on chip together.
 std::optional<TilePlan> planTiles(const IterationSpace &space, const ::neuroncore::target::MachineModel &model,
                                   std::string *why = nullptr);
+/// Whether planTiles would find a plan; much faster.
+bool hasTilePlan(const IterationSpace &space, const ::neuroncore::target::MachineModel &model);
 
 } // namespace mlir::neuron
 

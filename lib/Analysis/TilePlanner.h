@@ -39,8 +39,9 @@ private:
 
 class TilePlanner {
 public:
-  TilePlanner(const IterationSpace &space, const ::neuroncore::target::MachineModel &model)
-      : base(space), model(model), dependences(space) {}
+  /// `takesFirst`: any plan will do.
+  TilePlanner(const IterationSpace &space, const ::neuroncore::target::MachineModel &model, bool takesFirst = false)
+      : base(space), model(model), takesFirst(takesFirst), dependences(space) {}
 
   std::optional<TilePlan> run(std::string *why);
 
@@ -72,6 +73,7 @@ private:
 
   const IterationSpace &base;
   const ::neuroncore::target::MachineModel &model;
+  const bool takesFirst;
   Dependences dependences;
   llvm::DenseSet<Operation *> resident;
   DimMask residentDims = 0;         // must lie entirely on the free axis

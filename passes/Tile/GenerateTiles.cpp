@@ -221,7 +221,7 @@ private:
     if (!space)
       return false;
     space->mergeDims();
-    return planTiles(*space, model, nullptr).has_value();
+    return hasTilePlan(*space, model);
   }
 
   /// The operation that writes part of a tensor, when the kernel is just that.
