@@ -116,12 +116,15 @@ Value slice(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t 
 }
 
 /// Blocks are scanned for themselves; then each is combined with the last element of the scan of the totals before it.
+/// What is between them stays f32 where the result is a shorter float: each element is rounded once.
 void splitScan(ScanOp op, int64_t longest) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
   Value x = op.getOperand();
   RankedTensorType type = typeOf(x);
   Type element = typeOf(op.getResult()).getElementType();
+  if (isa<FloatType>(element))
+    element = builder.getF32Type();
   const int64_t dim = op.getDim(), size = type.getDimSize(dim);
   BinaryFunction combine = *functionOf(op.getKind());
   int64_t block = 2048;
@@ -159,8 +162,10 @@ void splitScan(ScanOp op, int64_t longest) {
     all = ReshapeOp::create(builder, loc, RankedTensorType::get(shape, element), all);
     parts.push_back(BinaryOp::create(builder, loc, end.getType(), combine, end, all));
   }
-  Value result = parts.size() == 1 ? parts.front()
-                                   : ConcatOp::create(builder, loc, op.getResult().getType(), parts, dim).getResult();
+  Value result =
+      parts.size() == 1 ? parts.front() : ConcatOp::create(builder, loc, type.clone(element), parts, dim).getResult();
+  if (result.getType() != op.getResult().getType())
+    result = CastOp::create(builder, loc, op.getResult().getType(), result);
   op.getResult().replaceAllUsesWith(result);
   op.erase();
 }

@@ -121,6 +121,18 @@ def test_gradients(dim):
     check_gradients(lambda t: t.cumsum(dim).square(), y)
 
 
+@pytest.mark.parametrize("length", [40000, 50001, 300000])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_long_rows_are_rounded_once(dtype, length):
+    """Rows that do not fit are scanned in blocks, whose totals keep their digits in 16-bit types too."""
+    x = torch.randn(length).to(dtype)
+    want = x.double().cumsum(0)
+    got = torch.compile(lambda t: t.cumsum(0), backend="neuron", fullgraph=True)(x.to("neuron")).cpu()
+    assert got.dtype == dtype
+    unit = torch.finfo(dtype).eps / 2
+    assert ((got.double() - want).abs() <= unit * want.abs() * 1.01 + 2e-3).all()
+
+
 @pytest.mark.parametrize("shape", [(3, 40), (130, 700), (2, 1500, 8), (5000, 3)], ids=str)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_zeros_and_special_values(dtype, shape):
