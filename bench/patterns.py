@@ -139,6 +139,15 @@ PATTERNS = (
     Pattern(
         "group_norm of 32 groups [4, 64, 56, 56] bf16", lambda x: F.group_norm(x, 32), ((4, 64, 56, 56),), BF16, 0.4
     ),
+    Pattern("cumsum along rows [2048, 2048] fp32", lambda x: x.cumsum(-1), ((2048, 2048),), FP32, 0.9),
+    Pattern("cumsum along rows [2048, 2048] bf16", lambda x: x.cumsum(-1), ((2048, 2048),), BF16, 0.55),
+    Pattern(
+        "binary_cross_entropy_with_logits [4096, 4096] fp32",
+        F.binary_cross_entropy_with_logits,
+        ((4096, 4096),) * 2,
+        FP32,
+        0.5,
+    ),
     Pattern("dropout [2048, 4096] bf16", lambda x: F.dropout(x, 0.1, True), ((2048, 4096),), BF16, 0.02),
 )
 
