@@ -69,13 +69,14 @@ static bool scalarEngineIsFree(ReduceOp sum) {
 
 std::optional<KernelSelector::RowMoments> KernelSelector::findRowMoments(ReduceOp sum) const {
   Block *block = sum->getBlock();
-  if (!isRowSum(sum, block) || scalarEngineIsFree(sum))
+  if (!isRowSum(sum, block))
     return std::nullopt;
   const double count = double(typeOf(sum.getOperand()).getDimSize(1));
   RowMoments found;
   found.mean = onlyUser<BinaryOp>(sum.getResult());
   std::optional<double> factor = factorOf(found.mean);
-  if (count < 2 || !factor || *factor != 1 / count || found.mean.getLhs() != sum.getResult())
+  if (count < 2 || !factor || *factor != 1 / count || found.mean.getLhs() != sum.getResult() ||
+      found.mean->getBlock() != block)
     return std::nullopt;
   const Value rows = withoutWidening(sum.getOperand());
   for (Operation *user : found.mean.getResult().getUsers()) {
@@ -100,6 +101,8 @@ std::optional<KernelSelector::RowMoments> KernelSelector::findRowMoments(ReduceO
       found.centred = difference;
       found.square = square;
       found.squares = squares;
+      if (scalarEngineIsFree(sum))
+        return std::nullopt;
       return found;
     }
   }
