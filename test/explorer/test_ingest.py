@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -24,6 +25,10 @@ def sql(folder: pathlib.Path, query: str) -> list[tuple]:
     for table in schema.tables():
         query = query.replace("{" + table + "}", f"'{folder}/{table}.parquet'")
     return duckdb.sql(query).fetchall()
+
+
+# A long run of the tests of random damage: NEURON_RANDOM_DAMAGE=100 makes them a hundred times as long.
+LONGER = int(os.environ.get("NEURON_RANDOM_DAMAGE", "1"))
 
 
 def test_all_tables_follow_the_schema(profile, device):
@@ -365,7 +370,7 @@ def test_random_damage_is_an_error_and_never_a_crash(pair, tmp_path):
     neff, trace = (path.read_bytes() for path in pair)
     generator = random.Random(7)
     outcomes = {"read": 0, "refused": 0}
-    for round_number in range(60):
+    for round_number in range(60 * LONGER):
         data = bytearray(trace if round_number % 3 else neff)
         for _ in range(generator.randint(1, 4)):
             data[generator.randrange(len(data))] = generator.randrange(256)
@@ -387,7 +392,7 @@ def test_random_damage_of_a_session_is_explained(capture, tmp_path):
     names = ("ntrace.pb", "trace_info.pb", "cpu_util.pb", "host_mem.pb", "trace.json")
     whole = {name: (capture / name).read_bytes() for name in names}
     outcomes = {"read": 0, "refused": 0}
-    for round_number in range(40):
+    for round_number in range(40 * LONGER):
         folder = tmp_path / f"damaged{round_number}"
         folder.mkdir()
         for name in names:
