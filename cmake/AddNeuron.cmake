@@ -5,6 +5,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports these in inlined standard and MLIR headers (GCC bugs 105329, 105562, 107138).
   list(APPEND NEURON_WARNINGS -Wno-restrict -Wno-maybe-uninitialized)
   list(APPEND NEURON_WARNINGS -Wno-stringop-overflow -Wno-array-bounds -Wno-free-nonheap-object)
+else()
+  # clang (the fuzzers) reports std::get_temporary_buffer in std::stable_sort of libstdc++ 12.
+  list(APPEND NEURON_WARNINGS -Wno-deprecated-declarations)
 endif()
 
 function(neuron_target_options target)
