@@ -586,28 +586,29 @@ function ChainTable({ heading, rows }: { heading: string; rows: Row[] }) {
         <table className="plain">
           <thead>
             <tr>
-              <th>Name</th>
               <th>Event ID</th>
               <th>Flow ID</th>
               <th>Source</th>
               <th className="number">Duration</th>
             </tr>
           </thead>
-          <tbody>
-            {rows.map((row) => (
-              <tr key={row.row}>
-                <td>
+          {rows.map((row) => (
+            <tbody key={row.row}>
+              <tr className="name">
+                <td colSpan={4}>
                   <button type="button" className="link" onClick={() => session.select(row, "SystemProfileEvents")}>
                     {title(row)}
                   </button>
                 </td>
+              </tr>
+              <tr>
                 <td>{String(row.id)}</td>
                 <td>{Array.isArray(row.flow_id) ? row.flow_id.join(", ") : ""}</td>
                 <td>{String(row.trace_event_source)}</td>
                 <td className="number">{duration(Number(row.duration_ns))}</td>
               </tr>
-            ))}
-          </tbody>
+            </tbody>
+          ))}
         </table>
       )}
     </section>
