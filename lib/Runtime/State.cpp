@@ -27,10 +27,12 @@ std::atomic<bool> isForkedChild = false;
 
 } // namespace
 
-/// Ends a capture that the environment began.
+/// Ends a capture that the environment began. Nobody asks for its status.
 static void writeInspection() {
-  if (Inspector::active() && !isForkedChild.load() && state.load())
-    (void)Inspector::instance().stop();
+  if (Inspector::active() && !isForkedChild.load() && state.load() && Inspector::instance().stop() != NRT_SUCCESS)
+    log(LogLevel::Error, "inspect",
+        cat("the capture that NEURON_RT_INSPECT_ENABLE asks for is not complete: ", lastError(),
+            "; set NEURON_RT_INSPECT_OUTPUT_DIR to a folder that can be written"));
 }
 
 NRT_STATUS preview(Preview &result) {

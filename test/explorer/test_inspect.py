@@ -195,3 +195,11 @@ def test_c_functions(pair, tmp_path):
     assert json.loads((folder / "profile.json").read_text())["kind"] == "system"
     (device,) = (folder / "device").iterdir()
     assert (device / "CriticalPath.parquet").exists()
+
+
+def test_folder_that_cannot_be_written(tmp_path):
+    """The program goes on; that there is no capture is said at its end."""
+    process = run_inspected(tmp_path, NEURON_RT_INSPECT_OUTPUT_DIR=str(tmp_path / "eager.py" / "output"))
+    assert process.returncode == 0
+    assert "NEURON_RT_INSPECT_ENABLE" in process.stderr and "cannot create" in process.stderr
+    assert "NEURON_RT_INSPECT_OUTPUT_DIR" in process.stderr
