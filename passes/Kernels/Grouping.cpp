@@ -4,8 +4,8 @@
 // Greedy in program order: an operation tries to join all kernels that produce its operands, then fewer. A merge is
 // taken when the union has a common iteration space and a tile plan, makes no cycle among kernels, and its estimated
 // time is not above that of its parts. Work per trial is linear in the kernel's operations, which maxOps bounds.
-// Operations that can join one kernel only are tried together, four times as many each time, so that a chain costs a few
-// trials and not one per operation.
+// Operations that can join one kernel only are tried together, four times as many each time, so that a chain costs a
+// few trials and not one per operation.
 
 #include "passes/Kernels/Grouping.h"
 

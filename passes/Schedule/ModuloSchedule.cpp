@@ -127,8 +127,8 @@ int64_t simulatePeriod(const LoopBody &body, const Neighbours &neighbours,
   return (now - warm) / (kIterations - kWarm);
 }
 
-std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, const Neighbours &neighbours,
-                                                   int64_t interval, int64_t maxStages) {
+std::optional<PipelinedOrder> scheduleWithInterval(const LoopBody &body, const Neighbours &neighbours, int64_t interval,
+                                                   int64_t maxStages) {
   const size_t count = body.instructions.size();
   const auto &[into, outOf] = neighbours;
   std::vector<Reservations> engines(isa::kNumStreams, Reservations(interval));

@@ -82,7 +82,9 @@ def test_scale_of_the_argument(scale):
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_special_rows(dtype):
     """NaN poisons its row only; +inf gives NaN; one element gives one."""
-    x = torch.tensor([[1.0, nan, 2.0], [inf, 1.0, 2.0], [-inf, 1.0, 2.0], [-inf, -inf, -inf], [0.0, 0.0, 0.0]]).to(dtype)
+    x = torch.tensor([[1.0, nan, 2.0], [inf, 1.0, 2.0], [-inf, 1.0, 2.0], [-inf, -inf, -inf], [0.0, 0.0, 0.0]]).to(
+        dtype
+    )
     check_all(
         [
             case("rows", lambda t: (t.softmax(1), t.log_softmax(1), t.logsumexp(1)), x),
