@@ -368,6 +368,8 @@ void TilePlanner::consider(int partition, int inner, bool split) {
 /// Keeps the plan with `extent` elements of `inner` in a tile (nullopt: inner is not tiled) if it is the fastest so
 /// far. Returns its time.
 std::optional<double> TilePlanner::tryExtent(int partition, int inner, bool split, std::optional<int64_t> extent) {
+  if (takesFirst && best)
+    return std::nullopt;
   const int64_t maxPartitions = model.memory().partitions;
   TilePlan plan;
   plan.space = base;
@@ -545,7 +547,7 @@ std::optional<TilePlan> TilePlanner::run(std::string *why) {
   bool residentInner = llvm::any_of(inner, [&](int d) { return residentDims & dimBit(d); });
   llvm::erase_if(inner, [&](int d) { return residentDims & dimBit(d); });
   bool any = false;
-  for (unsigned d = 0; d < base.numDims() && !(takesFirst && best); ++d) {
+  for (unsigned d = 0; d < base.numDims(); ++d) {
     if (residentDims & dimBit(d))
       continue;
     any = true;

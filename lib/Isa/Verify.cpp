@@ -341,8 +341,9 @@ private:
 
   void batchNormStatistics() {
     samePartitions(0, 1);
-    require(n(1) <= 512, "bn_stats_c1", "N is ", n(1));
-    require(n(0) == 6 && tile(0).dtype == Dtype::F32, "bn_stats_c2", "it has ", n(0), " of ", toString(tile(0).dtype));
+    require(n(1) <= kMaxStatisticsElements, "bn_stats_c1", "N is ", n(1));
+    require(n(0) == kStatisticsResults && tile(0).dtype == Dtype::F32, "bn_stats_c2", "it has ", n(0), " of ",
+            toString(tile(0).dtype));
   }
 
   void batchNormAggregate() {

@@ -631,11 +631,11 @@ LogicalResult KernelSelector::selectFloatBinary(BinaryOp op) {
     auto is16Bit = [&](Value value) { return typeOf(value).getElementType().getIntOrFloatBitWidth() == 16; };
     if (is16Bit(result) && is16Bit(other) && is16Bit(with))
       return false; // two instructions in 16-bit mode are faster than one in f32 mode
-    Value inner;
     // Two deferred operations are one instruction; the third would make it two slower ones.
     for (Value operand : candidate->getOperands())
       if (Operation *before = operand.getDefiningOp(); before && deferred.contains(before))
         return false;
+    Value inner;
     FailureOr<std::optional<Step>> step = asStep(candidate, inner);
     if (failed(step))
       return failure();

@@ -99,7 +99,7 @@ private:
   LogicalResult selectPartitionReduce(ReduceOp op);
   LogicalResult selectArgReduce(ArgReduceOp op);
   LogicalResult selectScan(ScanOp op);
-  LogicalResult selectFloatScan(ScanOp op);
+  LogicalResult selectFloatScan(ScanOp op, int64_t numRows);
   LogicalResult selectAccumulate(AccumulateOp op);
   /// A sum over partitions whose only user adds it to an accumulator in PSUM: it is written with the accumulation.
   bool isAccumulatedSum(Operation *op) const;

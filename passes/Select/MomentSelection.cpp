@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace mlir::neuron;
 
-/// Elements that one bn_stats takes, and f32 numbers that it gives.
-static constexpr int64_t kPiece = 512, kStatistics = 6;
+static constexpr int64_t kPiece = ::neuroncore::isa::kMaxStatisticsElements;
+static constexpr int64_t kStatistics = ::neuroncore::isa::kStatisticsResults;
 
 static Value withoutWidening(Value value) {
   while (Operation *op = value.getDefiningOp()) {
@@ -146,9 +146,8 @@ LogicalResult KernelSelector::selectRowMoments(ReduceOp sum, RowMoments moments)
   }
   for (Operation *op : {moments.mean.getOperation(), moments.square.getOperation(), moments.squares.getOperation()})
     done.insert(op);
-  if (llvm::all_of(moments.centred->getUsers(), [&](Operation *user) { return done.contains(user); }))
-    done.insert(moments.centred);
-  else
-    centredRows.insert(moments.centred);
+  const bool isNeeded =
+      llvm::any_of(moments.centred->getUsers(), [&](Operation *user) { return !done.contains(user); });
+  (isNeeded ? centredRows : done).insert(moments.centred);
   return success();
 }

@@ -220,8 +220,9 @@ LogicalResult KernelSelector::selectArgReduce(ArgReduceOp op) {
   return success();
 }
 
-/// A running sum or product of floats by the vector engine, one instruction per row: s = s * 1 + x, s = s * x * 1.
-LogicalResult KernelSelector::selectFloatScan(ScanOp op) {
+/// A running sum or product of floats by the vector engine, one instruction per row of a partition: s = s * 1 + x, s =
+/// s * x * 1.
+LogicalResult KernelSelector::selectFloatScan(ScanOp op, int64_t numRows) {
   FailureOr<TileRef> src = tile(op.getOperand());
   if (failed(src))
     return failure();
@@ -236,9 +237,6 @@ LogicalResult KernelSelector::selectFloatScan(ScanOp op) {
   one.counts = {rows.counts[last]};
   one.steps = {0};
   // Rows one after the other: all dimensions but the scanned one.
-  int64_t numRows = 1;
-  for (auto [d, count] : llvm::enumerate(rows.counts))
-    numRows *= d == last ? 1 : count;
   for (int64_t number = 0; number < numRows; ++number) {
     TileRef from = withDims(rows, {int64_t(last)}), to = withDims(dst, {int64_t(last)});
     int64_t rest = number;
@@ -266,7 +264,7 @@ LogicalResult KernelSelector::selectScan(ScanOp op) {
                           std::max<int64_t>(typeOf(result).getDimSize(0) * typeOf(result).getDimSize(op.getDim()), 1);
   if (isa<FloatType>(from) && isa<FloatType>(to) && numRows <= kMostRows &&
       (op.getKind() == ReduceKind::Sum || op.getKind() == ReduceKind::Prod))
-    return selectFloatScan(op);
+    return selectFloatScan(op, numRows);
   FailureOr<TileRef> src = exactTile(op.getOperand());
   if (failed(src))
     return failure();

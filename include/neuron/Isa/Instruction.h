@@ -22,6 +22,8 @@ inline constexpr int kSlotBytes = 128;
 inline constexpr int kMaxWaits = 4;
 inline constexpr int kMaxTiles = 6;
 inline constexpr int kMaxFreeDims = 4;
+/// What bn_stats takes at most, and the f32 numbers that it gives.
+inline constexpr int kMaxStatisticsElements = 512, kStatisticsResults = 6;
 inline constexpr int kMaxHbmDims = 5;
 inline constexpr int kMaxHbmTerms = 4;
 inline constexpr int kNumRegisters = 64;

@@ -161,7 +161,7 @@ public:
   }
 
   void run(Machine &machine, Worker &worker, int begin, int end) const override {
-    constexpr int64_t kResults = 6;
+    constexpr int64_t kResults = isa::kStatisticsResults;
     const ReduceTable &table = reduceTable();
     float results[kPartitions * kResults];
     if (inPlace_) {
