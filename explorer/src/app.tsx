@@ -22,6 +22,7 @@ import {
   TablesPanel,
   TensorsPanel,
 } from "./views/panels";
+import { RegionsPanel } from "./views/regions";
 import { RooflinePanel } from "./views/roofline";
 import { SearchPanel } from "./views/search";
 import { IrPanel, SourcePanel } from "./views/source";
@@ -30,6 +31,8 @@ import { TimelinePanel } from "./views/timeline";
 
 type ThemeChoice = "auto" | "light" | "dark";
 const THEME = "neuron-explorer.theme";
+/** Where a letter is text, or chooses an entry, and no command. */
+const TYPING = "input:not([type=checkbox]), textarea, select, dialog, .cm-editor";
 
 function useTheme(): [ThemeChoice, (choice: ThemeChoice) => void] {
   const [choice, setChoice] = useState<ThemeChoice>(() => {
@@ -57,7 +60,7 @@ export function App({ source }: { source: DataSource }) {
   const help = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
-      const typing = (event.target as HTMLElement).closest("input, textarea, select, dialog, .cm-editor");
+      const typing = (event.target as HTMLElement).closest(TYPING);
       if (event.key === "?" && !typing) {
         event.preventDefault();
         help.current?.showModal();
@@ -197,8 +200,14 @@ const DEVICE_PANELS: PanelKind[] = [
   { id: "statistics", title: "Selection", content: <StatisticsPanel /> },
   { id: "tensors", title: "Tensors", content: <TensorsPanel /> },
   { id: "annotations", title: "Annotations", content: <AnnotationsPanel /> },
+  { id: "regions", title: "Regions", content: <RegionsPanel /> },
   { id: "tables", title: "Tables", content: <TablesPanel /> },
 ];
+
+/** The summary is about the regions, not about a place of the timeline. */
+function regionsOf({ regions }: Record<string, string>): Record<string, string> {
+  return regions ? { regions } : {};
+}
 
 /** A click outside closes the menus of the page, as people expect of menus. */
 function useClosingMenus() {
@@ -250,7 +259,7 @@ function Opened({
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
-      if (target.closest("input, textarea, select, dialog, .cm-editor")) return;
+      if (target.closest(TYPING)) return;
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === "/") {
         event.preventDefault();
@@ -280,7 +289,7 @@ function Opened({
           profile: profile.name,
           device,
           tab: name,
-          query: name === "analysis" ? current.query : {},
+          query: name === "analysis" ? current.query : regionsOf(current.query),
         });
       }}
     >

@@ -52,6 +52,11 @@ function rgbOf(index: number, dark: boolean): [number, number, number] {
   return hslToRgb(hue, saturation, lightness);
 }
 
+/** Whether the page is dark now. */
+export function isDark(): boolean {
+  return getComputedStyle(document.documentElement).getPropertyValue("--dark").trim() === "1";
+}
+
 export interface Palette {
   /** ABGR, as pixels of a canvas lie in memory. */
   pixels: Uint32Array;

@@ -3,6 +3,7 @@
 
 import type { SliceColumns } from "./data/drawn";
 import type { Annotation, DataSource, ProfileDescription, Row } from "./data/source";
+import { formatChoice, NO_REGIONS, parseChoice, type RegionChoice } from "./regions";
 import { note, route } from "./route";
 import { Store } from "./store";
 import { type Series, seriesOf } from "./timeline/counters";
@@ -42,6 +43,8 @@ export class Session {
   readonly box = new Store<BoxSelection | null>(null);
   readonly highlight = new Store<ReadonlySet<string> | null>(null);
   readonly annotations = new Store<readonly Annotation[]>([]);
+  /** Which stretches of time are named in the timeline and can be chosen in the summary. */
+  readonly regionChoice = new Store<RegionChoice>(NO_REGIONS);
   readonly options: Store<TrackOptions>;
   readonly grouping = new Store<Grouping>("Default");
   readonly colorBy = new Store<ColorChoice>("operator");
@@ -58,6 +61,7 @@ export class Session {
     this.device = device;
     this.annotations.set(profile.annotations ?? []);
     this.options = new Store(readOptions(device === "system"));
+    this.regionChoice.set(parseChoice(route.get().query.regions));
     const grouping = route.get().query.group as Grouping;
     if (GROUPINGS.includes(grouping)) this.grouping.set(grouping);
   }
@@ -226,6 +230,11 @@ export class Session {
       color: colors[number % colors.length],
     };
     this.setAnnotations([...this.annotations.get(), entry]);
+  }
+
+  chooseRegions(choice: RegionChoice): void {
+    this.regionChoice.set(choice);
+    note({ regions: formatChoice(choice) });
   }
 
   setAnnotations(annotations: readonly Annotation[]): void {

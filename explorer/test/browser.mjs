@@ -408,6 +408,50 @@ await check("annotations are kept, differ and snap", async () => {
   await panel("annotations").getByRole("button", { name: "Clear all" }).click();
 });
 
+await check("regions are generated, drawn, compared and summed up", async () => {
+  await page.getByRole("button", { name: "Fit", exact: true }).click();
+  await tab("Regions");
+  const regions = panel("regions");
+  await regions.getByLabel("Generator").selectOption("kernels");
+  await regions.locator(".table-row").first().waitFor();
+  await regions.getByText("Annotation region duration distribution").waitFor();
+  const kernels = Number(await regions.getByRole("grid").getAttribute("aria-rowcount"));
+  await regions.getByLabel("Generator").selectOption("hierarchy");
+  await regions.getByLabel("Level").selectOption("1");
+  await until(() => document.querySelectorAll("[data-panel=regions] input[type=checkbox]").length > 0);
+  const all = Number(await regions.getByRole("grid").getAttribute("aria-rowcount"));
+  holds(all > 2 && kernels > 1, `regions of kernels and modules: ${kernels - 1}, ${all - 1}`);
+  await regions.getByLabel("Count").fill("1");
+  await until((few) => document.querySelector("[data-panel=regions] [role=grid]").ariaRowCount < few, all);
+  await regions.getByLabel("Count").fill("0");
+  for (const place of [0, 1]) await regions.getByRole("checkbox").nth(place).check();
+  const side = regions.getByRole("table", { name: "Regions side by side" });
+  await side.waitFor();
+  equal(await side.locator("th").count(), 3, "columns side by side");
+  holds((await side.getByRole("row").filter({ hasText: "HBM read" }).count()) === 1, "metrics side by side");
+  await picture("regions");
+  await accessible("the regions");
+  holds(page.url().includes("regions=hierarchy"), "the address keeps the regions");
+  await page.reload();
+  await ready();
+  await page.getByRole("link", { name: "Summary" }).click();
+  const menu = page.getByLabel("Region", { exact: true });
+  await menu.waitFor();
+  await until(() => document.querySelectorAll(".region-menu option").length > 6);
+  await menu.selectOption({ index: 2 });
+  await page.getByText("an event across its edge counts").waitFor();
+  await picture("summary-region");
+  await menu.selectOption("");
+  await page.getByRole("heading", { name: "Insights" }).waitFor();
+  await page.getByRole("link", { name: "Analysis" }).click();
+  await ready();
+  await tab("Regions");
+  await regions.getByLabel("Generator").selectOption("collectives");
+  await regions.getByText("holds no collective operations").waitFor();
+  await regions.getByLabel("Generator").selectOption("none");
+  await regions.getByText("No regions").waitFor();
+});
+
 await check("tensors and tables", async () => {
   await tab("Tensors");
   await panel("tensors").locator(".table-row").first().waitFor();
@@ -586,6 +630,10 @@ if (options.html) {
     await selectOne();
     await page.getByRole("tab", { name: "Dependencies" }).click();
     await visit(["Operators", "Roofline", "Critical path", "Memory", "Selection", "Tensors", "Tables", "Source"]);
+    await tab("Regions");
+    await panel("regions").getByLabel("Generator").selectOption("kernels");
+    await panel("regions").getByRole("checkbox").first().check();
+    await panel("regions").getByRole("table", { name: "Regions side by side" }).waitFor();
     await panel("source").locator(".cm-content").waitFor();
     await page.keyboard.press("/");
     await page.getByRole("searchbox", { name: "Value" }).fill("a");
@@ -593,6 +641,8 @@ if (options.html) {
     await panel("search").locator(".table-row").first().waitFor();
     await page.getByRole("link", { name: "Summary" }).click();
     await page.getByRole("heading", { name: "Compute performance" }).waitFor();
+    await page.getByLabel("Region", { exact: true }).selectOption({ index: 2 });
+    await page.getByText("an event across its edge counts").waitFor();
     const foreign = requests.filter((address) => !/^(file|blob|data|about):/.test(address));
     equal(foreign.length, 0, `requests: ${foreign}`);
     equal(requests.filter((address) => address.startsWith("file:")).length, 1, "files that were read");

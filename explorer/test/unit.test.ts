@@ -7,12 +7,22 @@ import type { SliceColumns } from "../src/data/drawn";
 import { condition } from "../src/data/inline";
 import { bytes, duration, moment, roundStep } from "../src/format";
 import { toCsv } from "../src/parts/csv";
+import {
+  chosenRegions,
+  distribution,
+  formatChoice,
+  hierarchyRegions,
+  levelsOf,
+  NO_REGIONS,
+  parseChoice,
+  rowRegions,
+} from "../src/regions";
+import { inRows } from "../src/rows";
 import { Series } from "../src/timeline/counters";
 import { Frame, TILE_COLUMNS } from "../src/timeline/frame";
 import { laneLabel } from "../src/timeline/grouping";
 import { Slices } from "../src/timeline/slices";
 import { paintTile, TILE_ROWS } from "../src/timeline/tiles";
-import { inRows } from "../src/views/rows";
 import { descendants, treeOf } from "../src/views/tree";
 
 function random(seed: number): () => number {
@@ -338,5 +348,81 @@ describe("text on colours", () => {
         const contrast = (Math.max(ground, text) + 0.05) / (Math.min(ground, text) + 0.05);
         expect(contrast, `colour ${index}, ${dark ? "dark" : "light"}`).toBeGreaterThan(4);
       }
+  });
+});
+
+describe("regions", () => {
+  const rows = [
+    { row: 0, kernel_name: "second", start_ts: 20, end_ts: 50 },
+    { row: 1, kernel_name: "first", start_ts: 0, end_ts: 20 },
+    { row: 2, kernel_name: "empty", start_ts: 20, end_ts: 20 },
+    { row: 3, kernel_name: "Second", start_ts: "60", end_ts: "70" },
+  ];
+
+  it("are the executions of kernels in the order of time", () => {
+    expect(rowRegions(rows, "kernel_name").map(({ id, name, start, end }) => [id, name, start, end])).toEqual([
+      ["0", "first", 0, 20],
+      ["1", "second", 20, 50],
+      ["2", "Second", 60, 70],
+    ]);
+  });
+
+  it("are the parts of one level of the hierarchy", () => {
+    const node = (id: number, name: string, parent: string, start: number, end: number, children: number[]) => ({
+      row: id,
+      id,
+      node_name: name,
+      parent_name: parent,
+      start_ts: start,
+      end_ts: end,
+      children_ids: JSON.stringify(children),
+    });
+    const roots = treeOf([
+      node(0, "m", "", 0, 100, [1, 2]),
+      node(1, "m/b", "m", 50, 100, []),
+      node(2, "m/a", "m", 0, 50, [3]),
+      node(3, "m/a/op", "m/a", 5, 40, []),
+    ]);
+    expect(levelsOf(roots)).toBe(3);
+    expect(hierarchyRegions(roots, 1).map((region) => region.name)).toEqual(["m/a", "m/b"]);
+    expect(hierarchyRegions(roots, 2).map((region) => region.name)).toEqual(["m/a/op"]);
+    expect(hierarchyRegions(roots, 3)).toEqual([]);
+    expect(levelsOf([])).toBe(0);
+  });
+
+  it("are chosen by name, stride, offset and count", () => {
+    const regions = Array.from({ length: 10 }, (_, i) => ({
+      id: String(i),
+      name: i % 2 ? `odd.${i}` : `even.${i}`,
+      start: i,
+      end: i + 1,
+    }));
+    const ids = (choice: object) => chosenRegions(regions, { ...NO_REGIONS, ...choice }).map((region) => region.id);
+    expect(ids({})).toHaveLength(10);
+    expect(ids({ text: "ODD" })).toEqual(["1", "3", "5", "7", "9"]);
+    expect(ids({ text: "odd", stride: 2 })).toEqual(["1", "5", "9"]);
+    expect(ids({ stride: 3, offset: 1, count: 2 })).toEqual(["1", "4"]);
+    expect(ids({ stride: 0, offset: -3, count: -1 })).toHaveLength(10);
+    expect(ids({ text: "none" })).toEqual([]);
+  });
+
+  it("have durations in bins that hold each of them once", () => {
+    expect(distribution([])).toEqual([]);
+    expect(distribution([5, 5])).toEqual([{ from: 5, to: 5, count: 2 }]);
+    const next = random(3);
+    const durations = Array.from({ length: 1000 }, () => next() * 1e6);
+    const bins = distribution(durations, 7);
+    expect(bins).toHaveLength(7);
+    expect(bins.reduce((sum, bin) => sum + bin.count, 0)).toBe(1000);
+    for (const bin of bins.slice(0, 6))
+      expect(bin.count).toBe(durations.filter((value) => value >= bin.from && value < bin.to).length);
+  });
+
+  it("are kept in an address, and one that nobody wrote counts as none", () => {
+    const choice = { generator: "hierarchy" as const, level: 2, text: "a,b", stride: 3, offset: 1, count: 4 };
+    expect(parseChoice(formatChoice(choice))).toEqual(choice);
+    expect(formatChoice(NO_REGIONS)).toBeUndefined();
+    for (const text of [undefined, "", "other,1,2", "none"]) expect(parseChoice(text)).toEqual(NO_REGIONS);
+    expect(parseChoice("kernels,-1,x,0,1.5")).toEqual({ ...NO_REGIONS, generator: "kernels" });
   });
 });

@@ -35,7 +35,18 @@ function arrange(api: DockviewApi, panels: PanelKind[], system: boolean): void {
   add("timeline");
   const below = system
     ? ["statistics", "devices", "annotations", "tables"]
-    : ["operators", "hierarchy", "roofline", "critical", "memory", "statistics", "tensors", "annotations", "tables"];
+    : [
+        "operators",
+        "hierarchy",
+        "roofline",
+        "critical",
+        "memory",
+        "statistics",
+        "tensors",
+        "annotations",
+        "regions",
+        "tables",
+      ];
   const beside = system ? ["details", "chain", "search"] : ["details", "search", "source", "ir"];
   add(
     below[0],

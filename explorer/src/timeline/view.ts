@@ -3,6 +3,7 @@
 
 import { makePalette, readTheme, type Theme } from "../colors";
 import { duration, moment } from "../format";
+import { type Band, Bands } from "./bands";
 import { CounterTiles, type Series } from "./counters";
 import {
   BUILD_BUDGET_MS,
@@ -104,6 +105,7 @@ export class TimelineView {
   private noted: Slices | Overview | null = null;
   private hits: number[] = [];
   private marks: Mark[] = [];
+  private readonly bands = new Bands();
   private box: { start: number; end: number; top: number; bottom: number } | null = null;
   private target: {
     start: number;
@@ -238,6 +240,11 @@ export class TimelineView {
 
   setMarks(marks: Mark[]): void {
     this.marks = marks;
+    this.invalidateOverlay();
+  }
+
+  setBands(bands: readonly Band[]): void {
+    this.bands.set(bands);
     this.invalidateOverlay();
   }
 
@@ -526,6 +533,7 @@ export class TimelineView {
       !this.hits.length &&
       !this.arrows.length &&
       !this.marks.length &&
+      this.bands.isEmpty &&
       !(this.selected >= 0);
     // A blank canvas that is not drawn and not composed costs nothing while the view moves.
     this.marked.style.display = isBlank ? "none" : "";
@@ -536,6 +544,7 @@ export class TimelineView {
     context.clearRect(0, 0, this.width, this.height);
     const camera = this.camera();
     const { theme } = this;
+    this.bands.draw(context, theme, camera, this.width, this.height);
     if (this.box) {
       const x0 = (this.box.start - this.start) / this.nsPerPixel;
       const x1 = (this.box.end - this.start) / this.nsPerPixel;

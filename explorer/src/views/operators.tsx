@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import { useMemo, useState } from "react";
-import { seriesColor, textOn } from "../colors";
+import { isDark, seriesColor, textOn } from "../colors";
 import type { Row } from "../data/source";
 import { bytes, count, duration, percent } from "../format";
 import { Await, Empty, useLoaded, useSession, useWindow } from "../parts/common";
 import { DataTable } from "../parts/table";
+import { inRows } from "../rows";
 import { useStore } from "../store";
-import { inRows } from "./rows";
-import { isDark } from "./summary";
 import { descendants, type TreeNode, treeOf } from "./tree";
 
 function useNodes() {

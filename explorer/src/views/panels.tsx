@@ -3,7 +3,7 @@
 
 import { useEffect, useMemo, useState } from "react";
 import type { Annotation, Chain, Row, Statistics } from "../data/source";
-import { bytes, cell, count, duration, percent, quantity, significant } from "../format";
+import { cell, duration, percent, significant } from "../format";
 import { Await, Empty, useLoaded, useSession, useSettledWindow } from "../parts/common";
 import { download } from "../parts/csv";
 import { type Column, DataTable } from "../parts/table";
@@ -11,6 +11,7 @@ import { notify } from "../session";
 import { useStore } from "../store";
 import { title } from "./details";
 import { loadDevices } from "./devices";
+import { Figures, figuresOf } from "./figures";
 import { DeviceTable, Scenarios } from "./summary";
 
 /** The chain that sets the profile's time, what each kernel waits for, and what a faster machine would give. */
@@ -200,45 +201,9 @@ function Sums({ found, total }: { found: Statistics; total: number }) {
     [session],
   );
   const m = constants.state === "ready" ? constants.value[0] : undefined;
-  const sum = (name: string) => found.engines.reduce((value, row) => value + Number(row[name] ?? 0), 0);
-  // Transposes have a column of their own.
-  const useful = sum("raw_flops");
-  const transposes = sum("flops_transpose");
-  const flops = useful + transposes;
-  const peak = m
-    ? 2 * Number(m.tensor_engine_num_rows) * Number(m.tensor_engine_num_cols) * Number(m.tensor_engine_clock_freq)
-    : 0;
-  const moved = found.queues.reduce((value, row) => value + Number(row.bytes ?? 0), 0);
-  const transfers = found.queues.reduce((value, row) => value + Number(row.transfers ?? 0), 0);
-  const memory = sum("hbm_read_bytes") + sum("hbm_write_bytes");
-  const bandwidth = m ? Number(m.hbm_ddr_bandwidth) : 0;
-  const figures: [string, string][] = [
-    ["Instructions", count(sum("instructions"))],
-    ["MFU", peak && total ? percent(useful / (peak * total)) : "–"],
-    ["HFU", peak && total ? percent(flops / (peak * total)) : "–"],
-    ["Transposes", flops ? percent(transposes / flops) : "–"],
-    ["Operations", quantity(flops, "FLOP")],
-    ["MBU", bandwidth && total ? percent((memory / bandwidth / total) * 1e9) : "–"],
-    ["HBM read", bytes(sum("hbm_read_bytes"))],
-    ["HBM write", bytes(sum("hbm_write_bytes"))],
-    ["Spill save", bytes(sum("spill_save_bytes"))],
-    ["Spill reload", bytes(sum("spill_reload_bytes"))],
-    ["DMA pieces", count(transfers)],
-    ["DMA bytes", bytes(moved)],
-    ["DMA average", transfers ? bytes(moved / transfers) : "–"],
-    ["SBUF read", bytes(sum("sbuf_read_bytes"))],
-    ["SBUF write", bytes(sum("sbuf_write_bytes"))],
-  ];
   return (
     <>
-      <div className="figures small">
-        {figures.map(([label, value]) => (
-          <div className="figure" key={label}>
-            <span className="figure-value">{value}</span>
-            <span className="figure-label">{label}</span>
-          </div>
-        ))}
-      </div>
+      <Figures figures={figuresOf(found, total, m)} />
       <div className="half">
         <DataTable
           label="Opcodes"

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import { useEffect, useMemo, useRef, useState } from "react";
-import { seriesColor } from "../colors";
+import { isDark, seriesColor } from "../colors";
 import type { Row } from "../data/source";
 import { bytes, duration, quantity, significant } from "../format";
 import { Await, Empty, useLoaded, useSession } from "../parts/common";
 import { DataTable } from "../parts/table";
-import { isDark } from "./summary";
 
 const SMALLEST = { width: 360, height: 170 };
 const MARGIN = { left: 78, right: 20, top: 14, bottom: 46 };

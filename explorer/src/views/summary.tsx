@@ -1,12 +1,15 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-import type { ReactNode } from "react";
-import { seriesColor } from "../colors";
-import type { Row } from "../data/source";
+import { type ReactNode, useState } from "react";
+import { isDark, seriesColor } from "../colors";
+import type { Row, Statistics } from "../data/source";
 import { bytes, byUnit, count, duration, percent, quantity, significant } from "../format";
 import { Await, Empty, useLoaded, useSession } from "../parts/common";
+import type { Region } from "../regions";
 import { type DeviceEntry, loadDevices } from "./devices";
+import { Figures, figuresOf } from "./figures";
+import { RegionMenu } from "./regions";
 
 /** One number of the summary, undefined if the profile does not have it. */
 function pick(row: Row | undefined, name: string): number | undefined {
@@ -14,10 +17,6 @@ function pick(row: Row | undefined, name: string): number | undefined {
   if (typeof value === "number") return value;
   if (typeof value === "string" && value !== "" && Number.isFinite(Number(value))) return Number(value);
   return undefined;
-}
-
-export function isDark(): boolean {
-  return getComputedStyle(document.documentElement).getPropertyValue("--dark").trim() === "1";
 }
 
 function Card({ title, children, wide }: { title: string; children: ReactNode; wide?: boolean }) {
@@ -159,7 +158,109 @@ export function Insights({ rows }: { rows: Row[] }) {
   );
 }
 
+/** The whole profile, or the region that the menu names. */
 function DeviceSummary() {
+  const [region, setRegion] = useState<Region | null>(null);
+  return (
+    <div className="summary" id="summary">
+      <RegionMenu region={region} choose={setRegion} />
+      {region ? <RegionSummary key={region.id} region={region} /> : <WholeSummary />}
+    </div>
+  );
+}
+
+/** What the events of a stretch of time add up to. An instruction across its edge counts as a whole. */
+function RegionSummary({ region }: { region: Region }) {
+  const session = useSession();
+  const { source, profile, device } = session;
+  const loaded = useLoaded(
+    () =>
+      Promise.all([
+        session.has("Metadata") ? source.rows(profile.name, device, "Metadata") : Promise.resolve([]),
+        source.statistics(profile.name, device, region.start, region.end),
+      ]),
+    [session, region],
+  );
+  const total = region.end - region.start;
+  return (
+    <Await loaded={loaded}>
+      {([constants, statistics]) => {
+        const dark = isDark();
+        const moved = statistics.queues.reduce((sum, queue) => sum + Number(queue.bytes ?? 0), 0) || 1;
+        return (
+          <div className="cards">
+            <Card title={region.name} wide>
+              <Figures
+                figures={[
+                  ["Start", duration(region.start)],
+                  ["Duration", duration(total)],
+                  ...figuresOf(statistics, total, constants[0]),
+                ]}
+              />
+              <p className="muted">Of what touches the region; an event across its edge counts with all its bytes.</p>
+            </Card>
+            <Card title="Engine utilization">
+              <Bars
+                bars={statistics.engines.map((row) => ({
+                  label: String(row.track),
+                  parts: [
+                    {
+                      name: "of the region's time",
+                      share: Number(row.time_ns) / total,
+                      hint: `${duration(Number(row.time_ns))}, ${count(Number(row.instructions))} instructions`,
+                      color: seriesColor(0, dark),
+                    },
+                  ],
+                }))}
+                legend={[{ name: "of the region's time", color: seriesColor(0, dark) }]}
+              />
+            </Card>
+            <Card title="DMA by queue">
+              <QueueBars queues={statistics.queues} moved={moved} color={seriesColor(4, dark)} />
+            </Card>
+            <Card title="Time by opcode">
+              <Bars
+                bars={statistics.opcodes.slice(0, 12).map((row) => ({
+                  label: `${row.engine} ${row.opcode}`,
+                  parts: [
+                    {
+                      name: "of the region's time",
+                      share: Number(row.time_ns) / total,
+                      hint: `${duration(Number(row.time_ns))}, ${count(Number(row.instructions))} instructions`,
+                      color: seriesColor(3, dark),
+                    },
+                  ],
+                }))}
+                legend={[{ name: "of the region's time", color: seriesColor(3, dark) }]}
+              />
+            </Card>
+          </div>
+        );
+      }}
+    </Await>
+  );
+}
+
+function QueueBars({ queues, moved, color }: { queues: Statistics["queues"]; moved: number; color: string }) {
+  return (
+    <Bars
+      bars={queues.slice(0, 12).map((queue) => ({
+        label: String(queue.track),
+        parts: [
+          {
+            name: "bytes",
+            share: Number(queue.bytes ?? 0) / moved,
+            hint: `${bytes(Number(queue.bytes))} in ${count(Number(queue.transfers))} pieces of ${bytes(Number(queue.average_bytes))} on average`,
+            color,
+          },
+        ],
+      }))}
+      legend={[{ name: "share of all bytes", color }]}
+    />
+  );
+}
+
+function WholeSummary() {
   const session = useSession();
   const { source, profile, device } = session;
   const rows = (table: string, options = {}) =>
@@ -213,170 +314,155 @@ function DeviceSummary() {
         });
         const moved = statistics.queues.reduce((sum, queue) => sum + Number(queue.bytes ?? 0), 0) || 1;
         return (
-          <div className="summary" id="summary">
-            <div className="cards">
-              <Card title="Compute performance">
-                <div className="figures">
-                  <Figure
-                    label="Total runtime"
-                    value={duration(total * 1e9)}
-                    hint="from the first to the last event; modelled"
-                  />
-                  <Figure
-                    label="Model FLOPS utilization"
-                    value={percent(pick(s, "mfu_estimated_percent") ?? mfu)}
-                    hint={
-                      pick(s, "model_flops")
-                        ? `operations of the model's matmuls / (peak × time); of the instructions that do not transpose: ${percent(mfu)}`
-                        : "operations without transposes / (peak × time)"
-                    }
-                  />
-                  <Figure
-                    label="Hardware FLOPS utilization"
-                    value={percent(hfu)}
-                    hint="operations of the tensor engine / (peak × time)"
-                  />
-                  <Figure
-                    label="Matmul arithmetic intensity"
-                    value={`${significant(pick(s, "mm_arithmetic_intensity") ?? 0)} FLOP/B`}
-                    hint={`${significant(pick(s, "peak_flops_bandwidth_ratio") ?? 0)} FLOP/B is where memory and compute balance`}
-                  />
-                  <Figure
-                    label="Instructions"
-                    value={count(statistics.engines.reduce((sum, e) => sum + Number(e.instructions ?? 0), 0))}
-                  />
-                  <Figure label="Hardware operations" value={quantity(pick(s, "hardware_flops"), "FLOP")} />
-                </div>
-                {m?.is_simulation === true && (
-                  <p className="muted">Times follow from the machine model; nothing was measured on hardware.</p>
-                )}
-              </Card>
-              <Card title="Insights">
-                <Insights rows={insights} />
-              </Card>
-              <Card title="Engine utilization">
-                <Bars
-                  bars={engineBars}
-                  legend={[
-                    { name: "active", color: color(0) },
-                    { name: "at peak rate (MFU)", color: color(2) },
-                    { name: "transposing", color: color(1) },
+          <div className="cards">
+            <Card title="Compute performance">
+              <div className="figures">
+                <Figure
+                  label="Total runtime"
+                  value={duration(total * 1e9)}
+                  hint="from the first to the last event; modelled"
+                />
+                <Figure
+                  label="Model FLOPS utilization"
+                  value={percent(pick(s, "mfu_estimated_percent") ?? mfu)}
+                  hint={
+                    pick(s, "model_flops")
+                      ? `operations of the model's matmuls / (peak × time); of the instructions that do not transpose: ${percent(mfu)}`
+                      : "operations without transposes / (peak × time)"
+                  }
+                />
+                <Figure
+                  label="Hardware FLOPS utilization"
+                  value={percent(hfu)}
+                  hint="operations of the tensor engine / (peak × time)"
+                />
+                <Figure
+                  label="Matmul arithmetic intensity"
+                  value={`${significant(pick(s, "mm_arithmetic_intensity") ?? 0)} FLOP/B`}
+                  hint={`${significant(pick(s, "peak_flops_bandwidth_ratio") ?? 0)} FLOP/B is where memory and compute balance`}
+                />
+                <Figure
+                  label="Instructions"
+                  value={count(statistics.engines.reduce((sum, e) => sum + Number(e.instructions ?? 0), 0))}
+                />
+                <Figure label="Hardware operations" value={quantity(pick(s, "hardware_flops"), "FLOP")} />
+              </div>
+              {m?.is_simulation === true && (
+                <p className="muted">Times follow from the machine model; nothing was measured on hardware.</p>
+              )}
+            </Card>
+            <Card title="Insights">
+              <Insights rows={insights} />
+            </Card>
+            <Card title="Engine utilization">
+              <Bars
+                bars={engineBars}
+                legend={[
+                  { name: "active", color: color(0) },
+                  { name: "at peak rate (MFU)", color: color(2) },
+                  { name: "transposing", color: color(1) },
+                ]}
+              />
+            </Card>
+            <Card title="Memory bandwidth utilization">
+              <div className="split">
+                <Doughnut
+                  label={`Device memory bandwidth: ${percent(could ? (read + write) / could : 0)} used`}
+                  centre={percent(pick(s, "mbu_estimated_percent") ?? (could ? (read + write) / could : 0))}
+                  parts={[
+                    { name: "read", value: Math.max(0, read - reload), color: color(0) },
+                    { name: "written", value: Math.max(0, write - save), color: color(2) },
+                    { name: "spill reload", value: reload, color: color(1) },
+                    { name: "spill save", value: save, color: color(4) },
+                    { name: "unused", value: free, color: "var(--line)" },
                   ]}
                 />
-              </Card>
-              <Card title="Memory bandwidth utilization">
-                <div className="split">
-                  <Doughnut
-                    label={`Device memory bandwidth: ${percent(could ? (read + write) / could : 0)} used`}
-                    centre={percent(pick(s, "mbu_estimated_percent") ?? (could ? (read + write) / could : 0))}
-                    parts={[
-                      { name: "read", value: Math.max(0, read - reload), color: color(0) },
-                      { name: "written", value: Math.max(0, write - save), color: color(2) },
-                      { name: "spill reload", value: reload, color: color(1) },
-                      { name: "spill save", value: save, color: color(4) },
-                      { name: "unused", value: free, color: "var(--line)" },
+                <div>
+                  <Legend
+                    items={[
+                      { name: `read ${bytes(read - reload)}`, color: color(0) },
+                      { name: `written ${bytes(write - save)}`, color: color(2) },
+                      { name: `spill reload ${bytes(reload)}`, color: color(1) },
+                      { name: `spill save ${bytes(save)}`, color: color(4) },
+                      { name: `unused ${bytes(free)}`, color: "var(--line)" },
                     ]}
                   />
-                  <div>
-                    <Legend
-                      items={[
-                        { name: `read ${bytes(read - reload)}`, color: color(0) },
-                        { name: `written ${bytes(write - save)}`, color: color(2) },
-                        { name: `spill reload ${bytes(reload)}`, color: color(1) },
-                        { name: `spill save ${bytes(save)}`, color: color(4) },
-                        { name: `unused ${bytes(free)}`, color: "var(--line)" },
-                      ]}
+                  <div className="figures small">
+                    <Figure label="Bandwidth available" value={byUnit(bandwidth, "B/s")} />
+                    <Figure
+                      label="Average DMA size"
+                      value={bytes(pick(s, "dma_transfer_average_bytes"))}
+                      hint="32 KiB or more keeps the engines efficient"
                     />
-                    <div className="figures small">
-                      <Figure label="Bandwidth available" value={byUnit(bandwidth, "B/s")} />
-                      <Figure
-                        label="Average DMA size"
-                        value={bytes(pick(s, "dma_transfer_average_bytes"))}
-                        hint="32 KiB or more keeps the engines efficient"
-                      />
-                      <Figure
-                        label="Useful reads"
-                        value={percent(read ? (read - reload) / read : 0)}
-                        hint="reads that are no spill reloads"
-                      />
-                      <Figure label="DMA active" value={percent(pick(s, "dma_active_time_percent"))} />
-                    </div>
+                    <Figure
+                      label="Useful reads"
+                      value={percent(read ? (read - reload) / read : 0)}
+                      hint="reads that are no spill reloads"
+                    />
+                    <Figure label="DMA active" value={percent(pick(s, "dma_active_time_percent"))} />
                   </div>
                 </div>
-              </Card>
-              <Card title="DMA by queue">
-                <Bars
-                  bars={statistics.queues.slice(0, 12).map((queue) => ({
-                    label: String(queue.track),
+              </div>
+            </Card>
+            <Card title="DMA by queue">
+              <QueueBars queues={statistics.queues} moved={moved} color={color(4)} />
+            </Card>
+            <Card title="Time by opcode">
+              <Bars
+                bars={[...opcodes]
+                  .sort((a, b) => Number(b.active_time_ns) - Number(a.active_time_ns))
+                  .slice(0, 12)
+                  .map((row) => ({
+                    label: `${row.engine} ${row.opcode}`,
                     parts: [
                       {
-                        name: "bytes",
-                        share: Number(queue.bytes ?? 0) / moved,
-                        hint: `${bytes(Number(queue.bytes))} in ${count(Number(queue.transfers))} pieces of ${bytes(Number(queue.average_bytes))} on average`,
-                        color: color(4),
+                        name: "of the whole time",
+                        share: Number(row.active_time_percent),
+                        hint: `${duration(Number(row.active_time_ns))}, ${count(Number(row.instruction_count))} instructions`,
+                        color: color(3),
                       },
                     ],
                   }))}
-                  legend={[{ name: "share of all bytes", color: color(4) }]}
-                />
+                legend={[{ name: "share of the whole time", color: color(3) }]}
+              />
+            </Card>
+            {scenarios.length > 0 && (
+              <Card title="What if">
+                <Scenarios rows={scenarios} total={total * 1e9} />
               </Card>
-              <Card title="Time by opcode">
-                <Bars
-                  bars={[...opcodes]
-                    .sort((a, b) => Number(b.active_time_ns) - Number(a.active_time_ns))
-                    .slice(0, 12)
-                    .map((row) => ({
-                      label: `${row.engine} ${row.opcode}`,
-                      parts: [
-                        {
-                          name: "of the whole time",
-                          share: Number(row.active_time_percent),
-                          hint: `${duration(Number(row.active_time_ns))}, ${count(Number(row.instruction_count))} instructions`,
-                          color: color(3),
-                        },
-                      ],
-                    }))}
-                  legend={[{ name: "share of the whole time", color: color(3) }]}
-                />
-              </Card>
-              {scenarios.length > 0 && (
-                <Card title="What if">
-                  <Scenarios rows={scenarios} total={total * 1e9} />
-                </Card>
-              )}
-              <Card title="Program and machine">
-                <dl className="fields compact">
-                  {[
-                    ["Network", headers[0]?.network_name],
-                    ["NEFF hash", headers[0]?.hash],
-                    ["NEFF uuid", headers[0]?.uuid],
-                    ["Machine", m?.instance_type],
-                    ["Compiler", m?.compiler_version ?? headers[0]?.build_version],
-                    ["Runtime", m?.runtime_version],
-                    ["Explorer", m?.explorer_version],
-                    [
-                      "Tensor engine",
-                      m
-                        ? `${m.tensor_engine_num_rows} × ${m.tensor_engine_num_cols} at ${m.tensor_engine_clock_freq} GHz`
-                        : null,
-                    ],
-                    ["Schema", m?.profile_schema_version],
-                  ]
-                    .filter(([, value]) => value)
-                    .map(([name, value]) => (
-                      <div key={String(name)}>
-                        <dt>{String(name)}</dt>
-                        <dd>{String(value)}</dd>
-                      </div>
-                    ))}
-                </dl>
-                {warnings.map((row) => (
-                  <p key={row.row} className="warning">
-                    {String(row.message)}
-                  </p>
-                ))}
-              </Card>
-            </div>
+            )}
+            <Card title="Program and machine">
+              <dl className="fields compact">
+                {[
+                  ["Network", headers[0]?.network_name],
+                  ["NEFF hash", headers[0]?.hash],
+                  ["NEFF uuid", headers[0]?.uuid],
+                  ["Machine", m?.instance_type],
+                  ["Compiler", m?.compiler_version ?? headers[0]?.build_version],
+                  ["Runtime", m?.runtime_version],
+                  ["Explorer", m?.explorer_version],
+                  [
+                    "Tensor engine",
+                    m
+                      ? `${m.tensor_engine_num_rows} × ${m.tensor_engine_num_cols} at ${m.tensor_engine_clock_freq} GHz`
+                      : null,
+                  ],
+                  ["Schema", m?.profile_schema_version],
+                ]
+                  .filter(([, value]) => value)
+                  .map(([name, value]) => (
+                    <div key={String(name)}>
+                      <dt>{String(name)}</dt>
+                      <dd>{String(value)}</dd>
+                    </div>
+                  ))}
+              </dl>
+              {warnings.map((row) => (
+                <p key={row.row} className="warning">
+                  {String(row.message)}
+                </p>
+              ))}
+            </Card>
           </div>
         );
       }}

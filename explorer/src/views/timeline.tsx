@@ -11,6 +11,7 @@ import { useStore } from "../store";
 import { GROUPINGS, type Grouping } from "../timeline/grouping";
 import type { TrackList } from "../timeline/tracks";
 import { type Arrow, type Hover, TimelineView } from "../timeline/view";
+import { RegionBands } from "./regions";
 
 const CSV_LIMIT = 200_000;
 
@@ -186,6 +187,7 @@ export function TimelinePanel() {
         <WindowSpan />
       </div>
       <div className="timeline" ref={root} />
+      {!session.isSystem && <RegionBands />}
       {status === "loading" && (
         <div className="cover" role="status">
           Reading the profile …
