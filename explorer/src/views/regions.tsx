@@ -31,6 +31,8 @@ const NAMES: Record<Generator, string> = {
 };
 const MOST_COMPARED = 3;
 const MOST_ROWS = 50_000;
+/** A menu of more entries is slow to open, and nobody reads it. */
+const MOST_LISTED = 500;
 
 async function generate(session: Session, choice: RegionChoice): Promise<{ regions: Region[]; levels: number }> {
   const rows = (table: string): Promise<Row[]> =>
@@ -312,13 +314,19 @@ export function RegionMenu({ region, choose }: { region: Region | null; choose: 
               View of the timeline ({duration(window.start)} to {duration(window.end)})
             </option>
           )}
-          {chosen.map((entry) => (
+          {chosen.slice(0, MOST_LISTED).map((entry) => (
             <option key={entry.id} value={entry.id}>
               {entry.name} ({duration(entry.start)} + {duration(entry.end - entry.start)})
             </option>
           ))}
         </select>
       </label>
+      {chosen.length > MOST_LISTED && (
+        <span className="muted">
+          The first {count(MOST_LISTED)} of {count(chosen.length)}; name, stride and offset of the Regions panel choose
+          others.
+        </span>
+      )}
       <label>
         Add regions{" "}
         <select
