@@ -86,7 +86,7 @@ HWY_INLINE Vector exp2(Vector x) {
   const Vector low =
       fusedMultiplyAdd(r, constant(-0x1.05c61p-29f), fusedMultiplySubtract(r, constant(0x1.62e43p-1f), high));
   // exp of the small remainder, then the exact power of two.
-  const Vector y = scaleByPowerOfTwo(expOfSum(high, low), hn::ConvertTo(intTag, n));
+  const Vector y = scaleByPowerOfTwo(expOfSum(high, low), n);
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 

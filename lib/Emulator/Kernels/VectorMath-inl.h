@@ -132,14 +132,20 @@ HWY_INLINE Vector minimum(Vector a, Vector b) { return hn::IfThenElse(hn::Or(hn:
 // exp and its relatives
 // ---------------------------------------------------------------------------------------------------------------------
 
-/// 2^n * x for integral n in [-252, 254], in two steps so that only the last one can round.
-HWY_INLINE Vector scaleByPowerOfTwo(Vector x, IntVector n) {
-  const IntVector first = hn::ShiftRight<1>(n);
-  const IntVector second = hn::Sub(n, first);
+/// 2^n * x for integral n in [-252, 254], rounded once.
+HWY_INLINE Vector scaleByPowerOfTwo(Vector x, Vector n) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  return Vector{_mm512_scalef_ps(x.raw, n.raw)};
+#else
+  // In two steps, of which only the last one can round.
+  const IntVector exponent = hn::ConvertTo(intTag, n);
+  const IntVector first = hn::ShiftRight<1>(exponent);
+  const IntVector second = hn::Sub(exponent, first);
   const IntVector bias = hn::Set(intTag, 127);
   const Vector a = hn::BitCast(floatTag, hn::ShiftLeft<23>(hn::Add(first, bias)));
   const Vector b = hn::BitCast(floatTag, hn::ShiftLeft<23>(hn::Add(second, bias)));
   return hn::Mul(hn::Mul(x, a), b);
+#endif
 }
 
 /// exp(high + low), |low| small against |high|. 0.6 ulp.
@@ -155,7 +161,7 @@ HWY_INLINE Vector expOfSum(Vector high, Vector low) {
   const Vector head = hn::Add(constant(1.0f), r);
   const Vector lost = hn::Sub(r, hn::Sub(head, constant(1.0f)));
   const Vector tail = fusedMultiplyAdd(hn::Mul(r, r), polynomial(r, p), lost);
-  const Vector y = scaleByPowerOfTwo(hn::Add(head, tail), hn::ConvertTo(intTag, n));
+  const Vector y = scaleByPowerOfTwo(hn::Add(head, tail), n);
   return hn::IfThenElse(hn::IsNaN(high), high, y);
 }
 
