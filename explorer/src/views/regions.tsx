@@ -73,19 +73,7 @@ export function RegionsPanel() {
   return (
     <div className="regions">
       <div className="table-tools">
-        <label>
-          Generator{" "}
-          <select
-            value={choice.generator}
-            onChange={(event) => change({ generator: event.target.value as Generator, level: 0 })}
-          >
-            {GENERATORS.map((name) => (
-              <option key={name} value={name}>
-                {NAMES[name]}
-              </option>
-            ))}
-          </select>
-        </label>
+        <GeneratorMenu title="Generator" choose={(generator) => change({ generator, level: 0 })} />
         {choice.generator === "hierarchy" && (
           <label>
             Level{" "}
@@ -192,6 +180,22 @@ export function RegionsPanel() {
         </Await>
       )}
     </div>
+  );
+}
+
+function GeneratorMenu({ title, choose }: { title: string; choose: (generator: Generator) => void }) {
+  const { generator } = useStore(useSession().regionChoice);
+  return (
+    <label>
+      {title}{" "}
+      <select value={generator} onChange={(event) => choose(event.target.value as Generator)}>
+        {GENERATORS.map((name) => (
+          <option key={name} value={name}>
+            {NAMES[name]}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 
@@ -327,22 +331,13 @@ export function RegionMenu({ region, choose }: { region: Region | null; choose: 
           others.
         </span>
       )}
-      <label>
-        Add regions{" "}
-        <select
-          value={choice.generator}
-          onChange={(event) => {
-            choose(null);
-            session.chooseRegions({ ...choice, generator: event.target.value as Generator, level: 0 });
-          }}
-        >
-          {GENERATORS.map((name) => (
-            <option key={name} value={name}>
-              {NAMES[name]}
-            </option>
-          ))}
-        </select>
-      </label>
+      <GeneratorMenu
+        title="Add regions"
+        choose={(generator) => {
+          choose(null);
+          session.chooseRegions({ ...choice, generator, level: 0 });
+        }}
+      />
     </div>
   );
 }
