@@ -65,6 +65,7 @@ export interface Palette {
   css: string[];
   text: string[];
   counter: number;
+  warning: number;
   /** The panel's colour. */
   background: number;
 }
@@ -104,7 +105,7 @@ export function makePalette(names: readonly string[], theme: Theme, highlighted?
     text.push(alpha < 255 ? theme.muted : light > 0.52 ? "#10151c" : "#ffffff");
   });
   const opaque = pixels.map((color) => blend(color, (color >>> 24) / 255, background));
-  return { pixels, opaque, css, text, counter: colorOf(theme.accent), background };
+  return { pixels, opaque, css, text, counter: colorOf(theme.accent), warning: colorOf(theme.warning), background };
 }
 
 /** For charts and legends. */

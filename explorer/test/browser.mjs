@@ -223,7 +223,13 @@ await check("the device timeline shows its tracks and an event's details", async
   for (const engine of ["Tensor", "Vector", "Scalar", "GpSimd", "Sync"])
     holds(labels.includes(engine), `no track ${engine} among ${labels}`);
   const counters = await page.locator(".tl-counter bdi").allInnerTexts();
-  for (const name of ["State Buffer Usage", "Pending DMA Count", "HBM Throughput", "Estimated Instant MFU"])
+  for (const name of [
+    "State Buffer Usage",
+    "Small DMA transfers",
+    "Pending DMA Count",
+    "HBM Throughput",
+    "Estimated Instant MFU",
+  ])
     holds(counters.includes(name), `no track ${name} among ${counters}`);
   await selectOne();
   await panel("details").getByText("Duration", { exact: true }).waitFor();

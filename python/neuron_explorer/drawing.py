@@ -30,10 +30,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .metrics.insights import SMALL_TRANSFER_BYTES
+
 FORMAT_VERSION = 2
 ENGINES = ("Sync", "Tensor", "TensorMatrix", "Vector", "Scalar", "GpSimd")
 # More samples of a series are reduced to the extremes of as many intervals: a screen has a few thousand columns.
 MAX_SAMPLES = 131072
+_WARNING_INTERVALS = 2000
 # What a slice of a table is named after, first that is present; and what it is coloured by, for each choice of colours.
 NAME_COLUMNS = {
     "Instruction": ("opcode",),
@@ -485,6 +488,25 @@ def utilisation(folder: Path) -> list[Series]:
     return _sampled(folder, "Utilisation", columns, "Utilisation", "%", "step", scale=100)
 
 
+def _small_transfers(folder: Path) -> list[Series]:
+    """The share of small ones among the transfers that start in each of equally many intervals, if there are any."""
+    data = read_columns(folder, "DmaPacketAggregated", ("start_ts", "transfer_bytes"))
+    if data is None:
+        return []
+    start, moved = integers(data, "start_ts"), integers(data, "transfer_bytes")
+    start, moved = start[moved > 0], moved[moved > 0]
+    is_small = moved < SMALL_TRANSFER_BYTES
+    if not is_small.any():
+        return []
+    end = int(start.max()) + 1
+    intervals = min(_WARNING_INTERVALS, end)
+    at = start * intervals // end
+    every, small = np.bincount(at, minlength=intervals), np.bincount(at[is_small], minlength=intervals)
+    ts = -(-np.arange(intervals + 1, dtype=np.int64) * end // intervals)
+    share = np.append(100.0 * small / np.maximum(every, 1), 0.0)
+    return [Series("Small DMA transfers", "DMA", "%", "warning", ts, share, maximum=100)]
+
+
 def device_series(folder: Path) -> list[Series]:
     result = []
     result += _sampled(
@@ -527,6 +549,7 @@ def device_series(folder: Path) -> list[Series]:
         ts = integers(throttle, "timestamp")
         limit = 100.0 * integers(throttle, "k") / np.maximum(integers(throttle, "n"), 1)
         result.append(Series("Throttling", "Throttling", "%", "step", ts, limit, maximum=100))
+    result += _small_transfers(folder)
     result += _sampled(folder, "PendingDma", [("value", "Pending DMA Count")], "DMA", "", "step")
     for table, label in (("HbmUsage", "HBM Throughput"), ("DmaUsage", "DMA Throughput")):
         result += _sampled(folder, table, [("current_throughput", label)], "Throughput", "B/s", "step")

@@ -9,8 +9,10 @@ import json
 
 import numpy
 import pyarrow
+import pyarrow.parquet
 import pytest
 from neuron_explorer import drawing, overview, synthetic
+from neuron_explorer.metrics import insights
 
 
 def scattered(seed: int, count: int):
@@ -85,3 +87,24 @@ def test_overview_has_a_level_for_every_width_of_a_screen(tmp_path):
         begin, columns = level["begin"], level["columns"]
         shown = numpy.array(share[begin : begin + cells * columns]).reshape(cells, columns).any(axis=1)
         assert (shown == filled).all()
+
+
+def test_small_transfers_are_a_warning_where_they_start(tmp_path):
+    def series(start, moved):
+        pyarrow.parquet.write_table(
+            pyarrow.table({"start_ts": start, "transfer_bytes": moved}), tmp_path / "DmaPacketAggregated.parquet"
+        )
+        return [one for one in drawing.device_series(tmp_path) if one.style == "warning"]
+
+    limit = insights.SMALL_TRANSFER_BYTES
+    # Between 0 and 10 us large ones, then half of them small, then small ones alone; semaphores move no bytes.
+    start = [*range(0, 10_000, 5), *range(10_000, 20_000, 5), *range(20_000, 30_000, 5), 29_999]
+    moved = [limit] * 2000 + [limit, limit - 1] * 1000 + [1] * 2000 + [0]
+    (one,) = series(start, moved)
+    assert (one.label, one.group, one.unit, one.maximum) == ("Small DMA transfers", "DMA", "%", 100)
+    at = lambda moment: one.value[numpy.searchsorted(one.ts, moment, side="right") - 1]  # noqa: E731
+    assert one.ts[0] == 0 and (numpy.diff(one.ts) > 0).all() and one.value[-1] == 0
+    assert at(5_000) == 0 and 20 < at(15_000) < 80 and at(25_000) == 100
+    assert series([0, 7], [limit, 10 * limit]) == [] and series([0], [0]) == []
+    (one,) = series([0], [4])
+    assert list(one.ts) == [0, 1] and list(one.value) == [100, 0]

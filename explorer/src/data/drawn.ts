@@ -67,7 +67,7 @@ export interface SeriesInfo {
   label: string;
   group: string;
   unit: string;
-  style: "step" | "line" | "area";
+  style: "step" | "line" | "area" | "warning";
   max: number | null;
   hidden: boolean;
 }

@@ -348,8 +348,9 @@ function drawCounter(
   const end = start + frame.width * nsPerPixel;
   const height = Math.round(bottom) - Math.round(top);
   let missing = false;
-  const share = series.info.style === "area" ? 0.45 : 0.22;
-  frame.startCurve(top, height, scene.palette.counter, share);
+  const { style } = series.info;
+  const share = style === "area" || style === "warning" ? 0.45 : 0.22;
+  frame.startCurve(top, height, style === "warning" ? scene.palette.warning : scene.palette.counter, share);
   for (let index = Math.floor(start / span); index * span < end; index++) {
     let tile = scene.counters.get(number, level, index, height);
     let at = index;
