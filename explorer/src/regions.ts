@@ -29,6 +29,9 @@ export interface RegionChoice {
   count: number;
 }
 
+/** The menu lists every level up to the chosen one, and anybody can write an address. */
+const DEEPEST = 99;
+
 export const NO_REGIONS: RegionChoice = { generator: "none", level: 0, text: "", stride: 1, offset: 0, count: 0 };
 
 function numbered(parts: { name: string; start: number; end: number }[]): Region[] {
@@ -109,7 +112,7 @@ export function parseChoice(written: string | undefined): RegionChoice {
   };
   return {
     generator: generator as Generator,
-    level: number(level, 0),
+    level: Math.min(number(level, 0), DEEPEST),
     offset: number(offset, 0),
     stride: number(stride, 1),
     count: number(count, 0),

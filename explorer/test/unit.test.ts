@@ -423,6 +423,7 @@ describe("regions", () => {
     expect(parseChoice(formatChoice(choice))).toEqual(choice);
     expect(formatChoice(NO_REGIONS)).toBeUndefined();
     for (const text of [undefined, "", "other,1,2", "none"]) expect(parseChoice(text)).toEqual(NO_REGIONS);
+    expect(parseChoice("hierarchy,1e9").level).toBe(99);
     expect(parseChoice("kernels,-1,x,0,1.5")).toEqual({ ...NO_REGIONS, generator: "kernels" });
   });
 });
