@@ -432,13 +432,7 @@ function LayoutMenu({ dock }: { dock: React.RefObject<DockHandle | null> }) {
 function NeffInformation() {
   const session = useSession();
   const [open, setOpen] = useState(false);
-  const loaded = useLoaded<Row[]>(
-    () =>
-      open && session.has("NeffHeader")
-        ? session.source.rows(session.profile.name, session.device, "NeffHeader")
-        : Promise.resolve([]),
-    [open, session],
-  );
+  const loaded = useLoaded<Row[]>(() => (open ? session.rows("NeffHeader") : Promise.resolve([])), [open, session]);
   return (
     <details className="menu" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary className="profile-name">{session.profile.name}</summary>
@@ -469,13 +463,7 @@ function NeffInformation() {
 
 function Warnings() {
   const session = useSession();
-  const loaded = useLoaded<Row[]>(
-    () =>
-      session.has("Warning")
-        ? session.source.rows(session.profile.name, session.device, "Warning", { limit: 500 })
-        : Promise.resolve([]),
-    [session],
-  );
+  const loaded = useLoaded<Row[]>(() => session.rows("Warning", { limit: 500 }), [session]);
   const own = session.profile.warnings.map(textOf);
   const list = [...own, ...(loaded.state === "ready" ? loaded.value.map((row) => String(row.message)) : [])];
   return (

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import type { Row } from "./data/source";
-import { descendants, type TreeNode } from "./views/tree";
+import { descendants, type TreeNode } from "./tree";
 
 /** A named stretch of a device profile's time, in ns from its start. */
 export interface Region {
@@ -15,6 +15,12 @@ export interface Region {
 
 export const GENERATORS = ["none", "kernels", "hierarchy", "collectives"] as const;
 export type Generator = (typeof GENERATORS)[number];
+
+/** What a generator made, and how many levels the hierarchy has (0 for the others). */
+export interface GeneratedRegions {
+  regions: Region[];
+  levels: number;
+}
 
 /** What makes the regions: one generator, and which of its regions are meant. */
 export interface RegionChoice {

@@ -2,8 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import type { SliceColumns } from "./data/drawn";
-import type { Annotation, DataSource, ProfileDescription, Row } from "./data/source";
-import { formatChoice, NO_REGIONS, parseChoice, type RegionChoice } from "./regions";
+import type { Annotation, DataSource, ProfileDescription, Row, RowOptions } from "./data/source";
+import {
+  formatChoice,
+  type GeneratedRegions,
+  hierarchyRegions,
+  levelsOf,
+  NO_REGIONS,
+  parseChoice,
+  type RegionChoice,
+  rowRegions,
+} from "./regions";
 import { note, route } from "./route";
 import { Store } from "./store";
 import { type Series, seriesOf } from "./timeline/counters";
@@ -12,6 +21,7 @@ import { Overview } from "./timeline/overview";
 import { Slices } from "./timeline/slices";
 import type { TrackOptions } from "./timeline/tracks";
 import type { BoxSelection, TimelineView } from "./timeline/view";
+import { treeOf } from "./tree";
 
 export interface Selection {
   table: string;
@@ -53,6 +63,7 @@ export class Session {
   /** A panel that somebody asked to see, with a word for it; the dock follows. */
   readonly request = new Store<{ panel: string; argument?: string } | null>(null);
   private columns: SliceColumns | null = null;
+  private generated: { key: string; regions: Promise<GeneratedRegions> } | null = null;
   private noteTimer = 0;
 
   constructor(source: DataSource, profile: ProfileDescription, device: string) {
@@ -76,6 +87,11 @@ export class Session {
 
   has(table: string): boolean {
     return (this.tables[table] ?? 0) > 0;
+  }
+
+  /** Rows of a table; none if the profile lacks it. */
+  rows(table: string, options: RowOptions = {}): Promise<Row[]> {
+    return this.has(table) ? this.source.rows(this.profile.name, this.device, table, options) : Promise.resolve([]);
   }
 
   async load(): Promise<void> {
@@ -230,6 +246,30 @@ export class Session {
       color: colors[number % colors.length],
     };
     this.setAnnotations([...this.annotations.get(), entry]);
+  }
+
+  /** All regions of the chosen generator, made once for everything that shows them. */
+  generatedRegions(): Promise<GeneratedRegions> {
+    const { generator, level } = this.regionChoice.get();
+    const key = `${generator} ${level}`;
+    if (this.generated?.key === key) return this.generated.regions;
+    const regions = this.generateRegions();
+    this.generated = { key, regions };
+    // Who asks again after an error gets another try.
+    regions.catch(() => {
+      this.generated = null;
+    });
+    return regions;
+  }
+
+  private async generateRegions(): Promise<GeneratedRegions> {
+    const { generator, level } = this.regionChoice.get();
+    const rows = (table: string) => this.rows(table, { limit: 50_000 });
+    if (generator === "kernels") return { regions: rowRegions(await rows("KernelRoofline"), "kernel_name"), levels: 0 };
+    if (generator === "collectives") return { regions: rowRegions(await rows("CcOp"), "operation"), levels: 0 };
+    if (generator === "none") return { regions: [], levels: 0 };
+    const roots = treeOf(await rows("FrameworkNode"));
+    return { regions: hierarchyRegions(roots, level), levels: levelsOf(roots) };
   }
 
   chooseRegions(choice: RegionChoice): void {

@@ -23,7 +23,7 @@ import { Frame, TILE_COLUMNS } from "../src/timeline/frame";
 import { laneLabel } from "../src/timeline/grouping";
 import { Slices } from "../src/timeline/slices";
 import { paintTile, TILE_ROWS } from "../src/timeline/tiles";
-import { descendants, treeOf } from "../src/views/tree";
+import { descendants, treeOf } from "../src/tree";
 
 function random(seed: number): () => number {
   let state = seed;

@@ -95,6 +95,13 @@ export interface Allocations {
   partition: number;
 }
 
+export interface RowOptions {
+  limit?: number;
+  order?: string;
+  descending?: boolean;
+  columns?: string[];
+}
+
 /**
  * Where a profile's data comes from: the server, or the HTML file that holds it. Every view asks through this.
  * `device` is `system` or the name of a device profile.
@@ -109,12 +116,7 @@ export interface DataSource {
   colors(name: string, device: string, by: string): Promise<{ colors: string[]; color: Uint16Array }>;
   /** A device profile at the resolution of a screen; null if its slices are there as fast. */
   overview(profile: ProfileDescription, device: string): Promise<OverviewColumns | null>;
-  rows(
-    name: string,
-    device: string,
-    table: string,
-    options?: { limit?: number; order?: string; descending?: boolean; columns?: string[] },
-  ): Promise<Row[]>;
+  rows(name: string, device: string, table: string, options?: RowOptions): Promise<Row[]>;
   row(name: string, device: string, table: string, row: number): Promise<Row>;
   links(name: string, device: string, table: string, id: string): Promise<Links>;
   search(

@@ -38,14 +38,20 @@ export function figuresOf(found: Statistics, total: number, machine: Row | undef
   ];
 }
 
+export function Figure({ label, value, hint }: { label: string; value: string; hint?: string }) {
+  return (
+    <div className="figure" title={hint}>
+      <span className="figure-value">{value}</span>
+      <span className="figure-label">{label}</span>
+    </div>
+  );
+}
+
 export function Figures({ figures }: { figures: readonly [string, string][] }) {
   return (
     <div className="figures small">
       {figures.map(([label, value]) => (
-        <div className="figure" key={label}>
-          <span className="figure-value">{value}</span>
-          <span className="figure-label">{label}</span>
-        </div>
+        <Figure key={label} label={label} value={value} />
       ))}
     </div>
   );

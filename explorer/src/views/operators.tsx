@@ -9,17 +9,11 @@ import { Await, Empty, useLoaded, useSession, useWindow } from "../parts/common"
 import { DataTable } from "../parts/table";
 import { inRows } from "../rows";
 import { useStore } from "../store";
-import { descendants, type TreeNode, treeOf } from "./tree";
+import { descendants, type TreeNode, treeOf } from "../tree";
 
 function useNodes() {
   const session = useSession();
-  return useLoaded(
-    async () =>
-      session.has("FrameworkNode")
-        ? treeOf(await session.source.rows(session.profile.name, session.device, "FrameworkNode", { limit: 50000 }))
-        : [],
-    [session],
-  );
+  return useLoaded(async () => treeOf(await session.rows("FrameworkNode", { limit: 50000 })), [session]);
 }
 
 const NONE = (
@@ -176,13 +170,7 @@ function Operators({ roots }: { roots: TreeNode[] }) {
 export function HierarchyPanel() {
   const session = useSession();
   const nodes = useNodes();
-  const kernels = useLoaded(
-    () =>
-      session.has("KernelRoofline")
-        ? session.source.rows(session.profile.name, session.device, "KernelRoofline", { limit: 20000 })
-        : Promise.resolve([]),
-    [session],
-  );
+  const kernels = useLoaded(() => session.rows("KernelRoofline", { limit: 20000 }), [session]);
   return (
     <Await loaded={nodes}>
       {(roots) =>

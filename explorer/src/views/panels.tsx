@@ -17,15 +17,13 @@ import { DeviceTable, Scenarios } from "./summary";
 /** The chain that sets the profile's time, what each kernel waits for, and what a faster machine would give. */
 export function CriticalPathPanel() {
   const session = useSession();
-  const { source, profile, device } = session;
+  const { profile } = session;
   const loaded = useLoaded(
     () =>
       Promise.all([
-        session.has("CriticalPath")
-          ? source.rows(profile.name, device, "CriticalPath", { limit: 100000, order: "step" })
-          : Promise.resolve([]),
-        session.has("WhatIf") ? source.rows(profile.name, device, "WhatIf") : Promise.resolve([]),
-        session.has("Summary") ? source.rows(profile.name, device, "Summary") : Promise.resolve([]),
+        session.rows("CriticalPath", { limit: 100000, order: "step" }),
+        session.rows("WhatIf"),
+        session.rows("Summary"),
       ]),
     [session],
   );
@@ -193,13 +191,7 @@ export function StatisticsPanel() {
 
 function Sums({ found, total }: { found: Statistics; total: number }) {
   const session = useSession();
-  const constants = useLoaded<Row[]>(
-    () =>
-      session.has("Metadata")
-        ? session.source.rows(session.profile.name, session.device, "Metadata")
-        : Promise.resolve([]),
-    [session],
-  );
+  const constants = useLoaded<Row[]>(() => session.rows("Metadata"), [session]);
   const m = constants.state === "ready" ? constants.value[0] : undefined;
   return (
     <>
@@ -410,13 +402,7 @@ export function AnnotationsPanel() {
 /** Variables of the program; a name leads to its transfers. */
 export function TensorsPanel() {
   const session = useSession();
-  const loaded = useLoaded<Row[]>(
-    () =>
-      session.has("TensorInfo")
-        ? session.source.rows(session.profile.name, session.device, "TensorInfo", { limit: 50000 })
-        : Promise.resolve([]),
-    [session],
-  );
+  const loaded = useLoaded<Row[]>(() => session.rows("TensorInfo", { limit: 50000 }), [session]);
   return (
     <Await loaded={loaded}>
       {(rows) => (

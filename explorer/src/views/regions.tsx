@@ -7,21 +7,9 @@ import type { Row, Statistics } from "../data/source";
 import { count, duration, percent } from "../format";
 import { Await, Empty, useLoaded, useSession } from "../parts/common";
 import { DataTable } from "../parts/table";
-import {
-  chosenRegions,
-  distribution,
-  GENERATORS,
-  type Generator,
-  hierarchyRegions,
-  levelsOf,
-  type Region,
-  type RegionChoice,
-  rowRegions,
-} from "../regions";
-import type { Session } from "../session";
+import { chosenRegions, distribution, GENERATORS, type Generator, type Region, type RegionChoice } from "../regions";
 import { useStore } from "../store";
 import { figuresOf } from "./figures";
-import { treeOf } from "./tree";
 
 const NAMES: Record<Generator, string> = {
   none: "None",
@@ -30,29 +18,14 @@ const NAMES: Record<Generator, string> = {
   collectives: "Collectives",
 };
 const MOST_COMPARED = 3;
-const MOST_ROWS = 50_000;
 /** A menu of more entries is slow to open, and nobody reads it. */
 const MOST_LISTED = 500;
-
-async function generate(session: Session, choice: RegionChoice): Promise<{ regions: Region[]; levels: number }> {
-  const rows = (table: string): Promise<Row[]> =>
-    session.has(table)
-      ? session.source.rows(session.profile.name, session.device, table, { limit: MOST_ROWS })
-      : Promise.resolve([]);
-  if (choice.generator === "kernels") {
-    return { regions: rowRegions(await rows("KernelRoofline"), "kernel_name"), levels: 0 };
-  }
-  if (choice.generator === "collectives") return { regions: rowRegions(await rows("CcOp"), "operation"), levels: 0 };
-  if (choice.generator === "none") return { regions: [], levels: 0 };
-  const roots = treeOf(await rows("FrameworkNode"));
-  return { regions: hierarchyRegions(roots, choice.level), levels: levelsOf(roots) };
-}
 
 /** The regions that the session's choice means; the timeline and the summary follow. */
 export function useRegions() {
   const session = useSession();
   const choice = useStore(session.regionChoice);
-  const loaded = useLoaded(() => generate(session, choice), [session, choice.generator, choice.level]);
+  const loaded = useLoaded(() => session.generatedRegions(), [session, choice.generator, choice.level]);
   const found = loaded.state === "ready" ? loaded.value : undefined;
   const chosen = useMemo(() => chosenRegions(found?.regions ?? [], choice), [found, choice]);
   return { loaded, chosen, choice };
@@ -128,7 +101,7 @@ export function RegionsPanel() {
             regions.length ? (
               <>
                 <Durations regions={chosen} />
-                {side.length > 0 && <SideBySide regions={side} />}
+                {side.length > 0 && <SideBySide key={side.map((region) => region.id).join()} regions={side} />}
                 <DataTable
                   label="Regions"
                   rows={chosen}
@@ -227,19 +200,17 @@ function Durations({ regions }: { regions: readonly Region[] }) {
 function SideBySide({ regions }: { regions: readonly Region[] }) {
   const session = useSession();
   const { source, profile, device } = session;
-  const key = regions.map((region) => region.id).join(",");
   const loaded = useLoaded<[Row[], Statistics[]]>(
     () =>
       Promise.all([
-        session.has("Metadata") ? source.rows(profile.name, device, "Metadata") : Promise.resolve([]),
+        session.rows("Metadata"),
         Promise.all(regions.map(({ start, end }) => source.statistics(profile.name, device, start, end))),
       ]),
-    [session, key],
+    [session],
   );
   return (
     <Await loaded={loaded}>
       {([constants, statistics]) => {
-        if (statistics.length !== regions.length) return null;
         const columns = regions.map((region, i) => {
           const total = region.end - region.start;
           const engines = statistics[i].engines.map((row): [string, string] => [

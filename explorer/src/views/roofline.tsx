@@ -25,15 +25,12 @@ interface Kernel {
 /** Kernels on the roofline: operations per byte against operations per second, under the machine's two ceilings. */
 export function RooflinePanel() {
   const session = useSession();
-  const { source, profile, device } = session;
   const loaded = useLoaded(
     () =>
       Promise.all([
-        session.has("KernelRoofline")
-          ? source.rows(profile.name, device, "KernelRoofline", { limit: 20000 })
-          : Promise.resolve([]),
-        session.has("Metadata") ? source.rows(profile.name, device, "Metadata") : Promise.resolve([]),
-        session.has("Summary") ? source.rows(profile.name, device, "Summary") : Promise.resolve([]),
+        session.rows("KernelRoofline", { limit: 20000 }),
+        session.rows("Metadata"),
+        session.rows("Summary"),
       ]),
     [session],
   );

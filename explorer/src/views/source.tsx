@@ -17,13 +17,7 @@ export function SourcePanel() {
   const session = useSession();
   const { source, profile, device } = session;
   const loaded = useLoaded(
-    () =>
-      Promise.all([
-        source.lines(profile.name, device),
-        session.has("SourceFile")
-          ? source.rows(profile.name, device, "SourceFile", { limit: 1000 })
-          : Promise.resolve([]),
-      ]),
+    () => Promise.all([source.lines(profile.name, device), session.rows("SourceFile", { limit: 1000 })]),
     [session],
   );
   return (
@@ -184,22 +178,15 @@ function preferred(paths: string[], files: Row[]): string {
 /** Text of the program at each phase of the compiler, tied to instructions by the graph's nodes. */
 export function IrPanel() {
   const session = useSession();
-  const { source, profile, device } = session;
   const loaded = useLoaded(
     () =>
       Promise.all([
-        session.has("IrPhase")
-          ? source.rows(profile.name, device, "IrPhase", { limit: 200, order: "order" })
-          : Promise.resolve([]),
-        session.has("IrLocation")
-          ? source.rows(profile.name, device, "IrLocation", { limit: 100000 })
-          : Promise.resolve([]),
-        session.has("FrameworkNode")
-          ? source.rows(profile.name, device, "FrameworkNode", {
-              limit: 50000,
-              columns: ["id", "node_name", "start_ts", "end_ts"],
-            })
-          : Promise.resolve([]),
+        session.rows("IrPhase", { limit: 200, order: "order" }),
+        session.rows("IrLocation", { limit: 100000 }),
+        session.rows("FrameworkNode", {
+          limit: 50000,
+          columns: ["id", "node_name", "start_ts", "end_ts"],
+        }),
       ]),
     [session],
   );

@@ -8,7 +8,7 @@ import { bytes, byUnit, count, duration, percent, quantity, significant } from "
 import { Await, Empty, useLoaded, useSession } from "../parts/common";
 import type { Region } from "../regions";
 import { type DeviceEntry, loadDevices } from "./devices";
-import { Figures, figuresOf } from "./figures";
+import { Figure, Figures, figuresOf } from "./figures";
 import { RegionMenu } from "./regions";
 
 /** One number of the summary, undefined if the profile does not have it. */
@@ -28,14 +28,7 @@ function Card({ title, children, wide }: { title: string; children: ReactNode; w
   );
 }
 
-function Figure({ label, value, hint }: { label: string; value: string; hint?: string }) {
-  return (
-    <div className="figure" title={hint}>
-      <span className="figure-value">{value}</span>
-      <span className="figure-label">{label}</span>
-    </div>
-  );
-}
+const MOST_BARS = 12;
 
 interface Bar {
   label: string;
@@ -174,19 +167,14 @@ function RegionSummary({ region }: { region: Region }) {
   const session = useSession();
   const { source, profile, device } = session;
   const loaded = useLoaded(
-    () =>
-      Promise.all([
-        session.has("Metadata") ? source.rows(profile.name, device, "Metadata") : Promise.resolve([]),
-        source.statistics(profile.name, device, region.start, region.end),
-      ]),
-    [session, region],
+    () => Promise.all([session.rows("Metadata"), source.statistics(profile.name, device, region.start, region.end)]),
+    [session],
   );
   const total = region.end - region.start;
   return (
     <Await loaded={loaded}>
       {([constants, statistics]) => {
         const dark = isDark();
-        const moved = statistics.queues.reduce((sum, queue) => sum + Number(queue.bytes ?? 0), 0) || 1;
         return (
           <div className="cards">
             <Card title={region.name} wide>
@@ -200,38 +188,22 @@ function RegionSummary({ region }: { region: Region }) {
               <p className="muted">Of what touches the region; an event across its edge counts with all its bytes.</p>
             </Card>
             <Card title="Engine utilization">
-              <Bars
-                bars={statistics.engines.map((row) => ({
-                  label: String(row.track),
-                  parts: [
-                    {
-                      name: "of the region's time",
-                      share: Number(row.time_ns) / total,
-                      hint: `${duration(Number(row.time_ns))}, ${count(Number(row.instructions))} instructions`,
-                      color: seriesColor(0, dark),
-                    },
-                  ],
-                }))}
-                legend={[{ name: "of the region's time", color: seriesColor(0, dark) }]}
+              <TimeBars
+                name="of the region's time"
+                color={seriesColor(0, dark)}
+                rows={statistics.engines.map((row) => timeOf(String(row.track), row, total))}
               />
             </Card>
             <Card title="DMA by queue">
-              <QueueBars queues={statistics.queues} moved={moved} color={seriesColor(4, dark)} />
+              <QueueBars queues={statistics.queues} color={seriesColor(4, dark)} />
             </Card>
             <Card title="Time by opcode">
-              <Bars
-                bars={statistics.opcodes.slice(0, 12).map((row) => ({
-                  label: `${row.engine} ${row.opcode}`,
-                  parts: [
-                    {
-                      name: "of the region's time",
-                      share: Number(row.time_ns) / total,
-                      hint: `${duration(Number(row.time_ns))}, ${count(Number(row.instructions))} instructions`,
-                      color: seriesColor(3, dark),
-                    },
-                  ],
-                }))}
-                legend={[{ name: "of the region's time", color: seriesColor(3, dark) }]}
+              <TimeBars
+                name="of the region's time"
+                color={seriesColor(3, dark)}
+                rows={statistics.opcodes
+                  .slice(0, MOST_BARS)
+                  .map((row) => timeOf(`${row.engine} ${row.opcode}`, row, total))}
               />
             </Card>
           </div>
@@ -241,10 +213,47 @@ function RegionSummary({ region }: { region: Region }) {
   );
 }
 
-function QueueBars({ queues, moved, color }: { queues: Statistics["queues"]; moved: number; color: string }) {
+interface TimeRow {
+  label: string;
+  /** Of the time that is shown. */
+  share: number;
+  /** In ns. */
+  time: number;
+  instructions: number;
+}
+
+function timeOf(label: string, row: Statistics["engines"][number], total: number): TimeRow {
+  const time = Number(row.time_ns);
+  return { label, share: time / total, time, instructions: Number(row.instructions) };
+}
+
+function TimeBars({
+  rows,
+  name,
+  color,
+  legend = name,
+}: {
+  rows: TimeRow[];
+  name: string;
+  color: string;
+  legend?: string;
+}) {
   return (
     <Bars
-      bars={queues.slice(0, 12).map((queue) => ({
+      bars={rows.map(({ label, share, time, instructions }) => ({
+        label,
+        parts: [{ name, share, hint: `${duration(time)}, ${count(instructions)} instructions`, color }],
+      }))}
+      legend={[{ name: legend, color }]}
+    />
+  );
+}
+
+function QueueBars({ queues, color }: { queues: Statistics["queues"]; color: string }) {
+  const moved = queues.reduce((sum, queue) => sum + Number(queue.bytes ?? 0), 0) || 1;
+  return (
+    <Bars
+      bars={queues.slice(0, MOST_BARS).map((queue) => ({
         label: String(queue.track),
         parts: [
           {
@@ -263,19 +272,17 @@ function QueueBars({ queues, moved, color }: { queues: Statistics["queues"]; mov
 function WholeSummary() {
   const session = useSession();
   const { source, profile, device } = session;
-  const rows = (table: string, options = {}) =>
-    session.has(table) ? source.rows(profile.name, device, table, options) : Promise.resolve([]);
   const loaded = useLoaded(
     () =>
       Promise.all([
-        rows("Summary"),
-        rows("Metadata"),
-        rows("Insight"),
-        rows("NeffHeader"),
-        rows("OpcodeSummary"),
-        rows("WhatIf"),
+        session.rows("Summary"),
+        session.rows("Metadata"),
+        session.rows("Insight"),
+        session.rows("NeffHeader"),
+        session.rows("OpcodeSummary"),
+        session.rows("WhatIf"),
         source.statistics(profile.name, device),
-        rows("Warning"),
+        session.rows("Warning"),
       ]),
     [session],
   );
@@ -312,7 +319,6 @@ function WholeSummary() {
             ],
           };
         });
-        const moved = statistics.queues.reduce((sum, queue) => sum + Number(queue.bytes ?? 0), 0) || 1;
         return (
           <div className="cards">
             <Card title="Compute performance">
@@ -405,25 +411,22 @@ function WholeSummary() {
               </div>
             </Card>
             <Card title="DMA by queue">
-              <QueueBars queues={statistics.queues} moved={moved} color={color(4)} />
+              <QueueBars queues={statistics.queues} color={color(4)} />
             </Card>
             <Card title="Time by opcode">
-              <Bars
-                bars={[...opcodes]
+              <TimeBars
+                name="of the whole time"
+                legend="share of the whole time"
+                color={color(3)}
+                rows={[...opcodes]
                   .sort((a, b) => Number(b.active_time_ns) - Number(a.active_time_ns))
-                  .slice(0, 12)
+                  .slice(0, MOST_BARS)
                   .map((row) => ({
                     label: `${row.engine} ${row.opcode}`,
-                    parts: [
-                      {
-                        name: "of the whole time",
-                        share: Number(row.active_time_percent),
-                        hint: `${duration(Number(row.active_time_ns))}, ${count(Number(row.instruction_count))} instructions`,
-                        color: color(3),
-                      },
-                    ],
+                    share: Number(row.active_time_percent),
+                    time: Number(row.active_time_ns),
+                    instructions: Number(row.instruction_count),
                   }))}
-                legend={[{ name: "share of the whole time", color: color(3) }]}
               />
             </Card>
             {scenarios.length > 0 && (
@@ -499,15 +502,13 @@ export function Scenarios({ rows, total }: { rows: Row[]; total: number }) {
 
 function SystemSummary() {
   const session = useSession();
-  const { source, profile, device } = session;
+  const { profile } = session;
   const loaded = useLoaded(
     () =>
       Promise.all([
-        session.has("SystemProfileHbmUsage")
-          ? source.rows(profile.name, device, "SystemProfileHbmUsage", { limit: 20000, order: "timestamp" })
-          : Promise.resolve([]),
+        session.rows("SystemProfileHbmUsage", { limit: 20000, order: "timestamp" }),
         loadDevices(session),
-        session.has("Insight") ? source.rows(profile.name, device, "Insight") : Promise.resolve([]),
+        session.rows("Insight"),
       ]),
     [session],
   );

@@ -1,7 +1,7 @@
 // Part of open-torch-neuronx, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-import type { Row } from "../data/source";
+import type { Row } from "./data/source";
 
 export interface TreeNode {
   row: Row;
