@@ -489,22 +489,28 @@ def utilisation(folder: Path) -> list[Series]:
 
 
 def _small_transfers(folder: Path) -> list[Series]:
-    """The share of small ones among the transfers that start in each of equally many intervals, if there are any."""
-    data = read_columns(folder, "DmaPacketAggregated", ("start_ts", "transfer_bytes"))
+    """The share of small ones among the transfers that start in each of equally many intervals, if there are any.
+
+    A row is one engine's share of a transfer: the bytes of all shares decide, and together they count as one.
+    """
+    data = read_columns(folder, "DmaPacketAggregated", ("start_ts", "transfer_bytes", "block_id"))
     if data is None:
         return []
-    start, moved = integers(data, "start_ts"), integers(data, "transfer_bytes")
-    start, moved = start[moved > 0], moved[moved > 0]
-    is_small = moved < SMALL_TRANSFER_BYTES
+    start, moved, block = (integers(data, name) for name in ("start_ts", "transfer_bytes", "block_id"))
+    moves = moved > 0
+    start, moved, block = start[moves], moved[moves], block[moves]
+    is_small = np.bincount(block, weights=moved)[block] < SMALL_TRANSFER_BYTES
     if not is_small.any():
         return []
+    weight = 1 / np.bincount(block)[block]
     end = int(start.max()) + 1
     intervals = min(_WARNING_INTERVALS, end)
     at = start * intervals // end
-    every, small = np.bincount(at, minlength=intervals), np.bincount(at[is_small], minlength=intervals)
+    every = np.bincount(at, weights=weight, minlength=intervals)
+    small = np.bincount(at, weights=weight * is_small, minlength=intervals)
     ts = -(-np.arange(intervals + 1, dtype=np.int64) * end // intervals)
-    share = np.append(100.0 * small / np.maximum(every, 1), 0.0)
-    return [Series("Small DMA transfers", "DMA", "%", "warning", ts, share, maximum=100)]
+    share = 100 * np.divide(small, every, out=np.zeros(intervals), where=every > 0)
+    return [Series("Small DMA transfers", "DMA", "%", "warning", ts, np.append(share, 0.0), maximum=100)]
 
 
 def device_series(folder: Path) -> list[Series]:

@@ -90,9 +90,12 @@ def test_overview_has_a_level_for_every_width_of_a_screen(tmp_path):
 
 
 def test_small_transfers_are_a_warning_where_they_start(tmp_path):
-    def series(start, moved):
+    def series(start, moved, block=None):
         pyarrow.parquet.write_table(
-            pyarrow.table({"start_ts": start, "transfer_bytes": moved}), tmp_path / "DmaPacketAggregated.parquet"
+            pyarrow.table(
+                {"start_ts": start, "transfer_bytes": moved, "block_id": range(len(start)) if block is None else block}
+            ),
+            tmp_path / "DmaPacketAggregated.parquet",
         )
         return [one for one in drawing.device_series(tmp_path) if one.style == "warning"]
 
@@ -106,5 +109,9 @@ def test_small_transfers_are_a_warning_where_they_start(tmp_path):
     assert one.ts[0] == 0 and (numpy.diff(one.ts) > 0).all() and one.value[-1] == 0
     assert at(5_000) == 0 and 20 < at(15_000) < 80 and at(25_000) == 100
     assert series([0, 7], [limit, 10 * limit]) == [] and series([0], [0]) == []
+    # Each engine has a row for its share: sixteen of 4 KiB are one large transfer, two of 4 KiB are one small one.
+    assert series([0] * 16, [4096] * 16, [0] * 16) == []
+    (one,) = series([5] * 18, [4096] * 18, [0] * 16 + [1] * 2)
+    assert abs(one.value.max() - 50) < 1e-9
     (one,) = series([0], [4])
     assert list(one.ts) == [0, 1] and list(one.value) == [100, 0]
